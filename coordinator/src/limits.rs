@@ -110,7 +110,8 @@ pub const CALL_TIME: Duration = Duration::from_secs(60);
 /// own.
 pub const LONG_CALL_TIME: Duration = Duration::from_secs(3_600);
 
-/// Like [`CALL_TIME`], for health checks and metrics. The time includes the wait for a permit.
+/// Maximum time of a call for a health check or for metrics, including the wait for a permit. A check whose
+/// call takes longer gets 503.
 pub const HEALTH_TIME: Duration = Duration::from_secs(10);
 
 /// Maximum number of concurrent scrapes. Further scrapes get 503. Several monitors can scrape at once, and

@@ -25,7 +25,7 @@ use crate::contract;
 use crate::problem::Problem;
 use crate::server::middleware;
 
-/// The public contract.
+/// Title, description, licence and tags of the OpenAPI document. [`routes()`] adds the operations.
 #[derive(OpenApi)]
 #[openapi(
     info(

@@ -61,9 +61,9 @@ impl Source for Hashes {
     }
 }
 
-/// Origin of a page's first version.
+/// Origin of a page's first version: a real page, or a member of a family of made pages.
 ///
-/// A collection may have many millions of pages, so the numbers are small.
+/// A collection may have many millions of pages, so each number takes only 32 bits.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     Real(u32),

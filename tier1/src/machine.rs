@@ -42,7 +42,7 @@ pub(crate) use message::{
 };
 pub(crate) use page::batch::newest_first;
 pub(crate) use publish::{public_state, target_state};
-pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, target_note};
+pub(crate) use redirect::{SPELLINGS_MAX, target_note};
 pub use retention::Retention;
 pub(crate) use shards::Shards;
 pub(crate) use sizes::{

@@ -101,8 +101,8 @@ pub fn is_empty(dir: &Path) -> bool {
     })
 }
 
-/// Creates an index without contents whose files show that tier 1 has contents. Returns once they are on
-/// disk.
+/// Creates an index that has no contents, with a file that shows that tier 1 has contents. Because of the
+/// file, [`is_empty`] is false. Returns once the file is on disk.
 ///
 /// # Errors
 /// Fails if a file or directory cannot be written.

@@ -101,9 +101,9 @@ pub(crate) struct LocalNode {
 struct ChangeState {
     /// The tables have not been filled since the start. That needs the partitions of the first [`HostingPlan`].
     is_unfilled: bool,
-    /// Entries that leave.
+    /// Export of the entries that leave this node, if an export is under way.
     export: Option<Export>,
-    /// Centers among the entries that came.
+    /// Centers among the entries that other nodes have sent.
     moved_centers: MovedCenters,
     feedings: Feedings,
 }

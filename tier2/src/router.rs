@@ -90,7 +90,7 @@ pub(crate) struct Router {
     owes_repeats: AtomicBool,
     /// Number of steps that have failed since the last success.
     failures: AtomicUsize,
-    /// The thread has nothing to do.
+    /// The worker thread has nothing to do.
     resting: AtomicBool,
     stopping: AtomicBool,
 }
@@ -357,8 +357,9 @@ impl NodeHandle {
         self.repeats.store(true, Ordering::Relaxed);
     }
 
-    /// Marks the node as lost if the error shows that it is not in the state the router assumes. Returns
-    /// whether it is.
+    /// Marks the node as lost if the error shows that the node is not in the state that the router assumes.
+    /// The mark is not set if another thread has fed the node since the call. Returns whether this call has
+    /// set the mark.
     fn mark_lost_on(&self, error: &NodeError, called: Incarnation) -> bool {
         let lost = matches!(
             error,

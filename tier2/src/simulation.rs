@@ -165,7 +165,8 @@ impl SimulatedIndex {
         Ok(())
     }
 
-    /// Compares a signature that is not stored. `None` if a node does not answer.
+    /// Compares a signature, which need not be stored, with the stored contents. `None` if a node does not
+    /// answer.
     #[must_use]
     pub fn probe(&self, signature: &Signature) -> Option<Vec<VerifiedPartner>> {
         self.router.probe(signature).ok()

@@ -1,7 +1,7 @@
 //! Recognises UTF-16 without a byte order mark, and ISO-2022-JP, by patterns in the bytes.
 //!
-//! Text in these encodings looks like ASCII with control characters, which is valid UTF-8. Therefore
-//! [`encoding`] must be asked before the bytes are read as UTF-8.
+//! Latin text in UTF-16, and any text in ISO-2022-JP, consists of ASCII bytes and control characters, so the
+//! bytes are also valid UTF-8. Therefore the caller must ask [`encoding`] before it reads the bytes as UTF-8.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_16BE, UTF_16LE};
@@ -9,32 +9,32 @@ use encoding_rs::{Encoding, ISO_2022_JP, UTF_16BE, UTF_16LE};
 use crate::GUESS_BYTES;
 use crate::controls::{controls, is_too_many};
 
-/// The number of bytes at the beginning of a text that are examined for UTF-16.
+/// Maximum number of bytes at the beginning of a text that are examined for UTF-16.
 const UTF_16_BYTES: usize = 8 << 10;
 
-/// The number of characters that is enough to recognise UTF-16 without ASCII characters, such as a space or a
-/// line feed, or with an odd number of bytes. Shorter texts need at least one ASCII character and an even
-/// length.
+/// Minimum length, in characters, at which UTF-16 is recognised without further evidence. A shorter text must
+/// contain an ASCII character, such as a space or a line feed, and have an even number of bytes.
 const CHARACTERS_WITHOUT_ASCII_MIN: usize = 32;
 
-/// Bytes without the zeros of UTF-16 can be UTF-16 only if at least one byte in 20 (5 %) is above 0x7f. East
-/// Asian UTF-16 has more such bytes, and Latin-1 has fewer.
+/// If the bytes lack the zeros of UTF-16, at least one byte in 20 (5 %) must be above 0x7f. East Asian text
+/// in UTF-16 exceeds this share, and Latin-1 text stays below it.
 const BYTES_PER_HIGH_BYTE: usize = 20;
 
 /// The byte that begins an escape sequence of ISO-2022.
 const ESCAPE: u8 = 0x1b;
 
-/// The encoding whose pattern the bytes show. `None` if they show neither UTF-16 nor ISO-2022-JP.
+/// The encoding that patterns in the bytes reveal. `None` if the bytes are neither UTF-16 nor ISO-2022-JP.
 pub(crate) fn encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     utf_16(bytes).or_else(|| iso_2022_jp(bytes))
 }
 
-/// UTF-16, if the bytes contain too many control characters for text when read as ASCII, but are text when
-/// read as UTF-16.
+/// UTF-16 in the byte order of the bytes, or `None` if they are not UTF-16. Examines the first
+/// [`UTF_16_BYTES`] bytes.
 ///
-/// Almost any two bytes of ASCII form a Chinese character in UTF-16, so this alone is not enough. The bytes
-/// must also show the zeros of UTF-16. Without zeros they must have many bytes above 0x7f, and must not be
-/// valid UTF-8.
+/// Read as ASCII, UTF-16 contains too many control characters for text. Read as UTF-16, the bytes must be
+/// text. These two conditions are not enough, because almost any two ASCII letters form a Chinese character
+/// in UTF-16. The bytes must also show the zeros of UTF-16. Bytes without zeros must include many bytes above
+/// 0x7f, and must not be valid UTF-8.
 fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(UTF_16_BYTES)];
     if !is_too_many(controls(sample), sample.len()) {
@@ -52,7 +52,8 @@ fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Whether the bytes have the zeros of UTF-16 in the byte order of `unit`.
+/// Whether the bytes have the zeros of UTF-16 in one byte order. `unit` joins two bytes to a unit of 16 bits
+/// in this byte order.
 ///
 /// The upper byte of at least one unit must be zero. The upper bytes of at least half of the units must be
 /// below 0x20, as they are in ASCII, Cyrillic, Arabic, or Thai.
@@ -77,8 +78,12 @@ fn is_utf_8(bytes: &[u8], is_sample: bool) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| is_sample && error.error_len().is_none(), |_| true)
 }
 
-/// Reads the bytes as UTF-16 in the byte order of `unit`, and returns the number of ASCII characters. `None`
-/// if the bytes are not text in this byte order.
+/// Reads the bytes as UTF-16 in one byte order, and returns the number of ASCII characters. `unit` joins two
+/// bytes to a unit of 16 bits in this byte order.
+///
+/// `None` if the bytes are not text: if less than 95 % of the characters are readable, or more than one
+/// character is malformed. Also `None` if the text is too short to be certain (see
+/// [`CHARACTERS_WITHOUT_ASCII_MIN`]).
 fn count_ascii_in_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<usize> {
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let (mut characters, mut readable, mut ascii, mut malformed) = (0, 0, 0, 0);
@@ -98,8 +103,8 @@ fn count_ascii_in_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<usize> 
     (is_text && is_certain).then_some(ascii)
 }
 
-/// Whether a character is a letter, digit, mark or punctuation. Marks and punctuation are recognised by
-/// Unicode block, so the answer is approximate.
+/// Whether text usually contains a character: a letter, digit, white space, mark, punctuation, or symbol.
+/// Marks, punctuation, and symbols are recognised by Unicode block, so the answer is approximate.
 fn is_readable(character: char) -> bool {
     character.is_alphanumeric()
         || character.is_whitespace()
@@ -122,7 +127,8 @@ fn is_readable(character: char) -> bool {
         )
 }
 
-/// ISO-2022-JP, if the bytes are ASCII with the escape sequences of this encoding.
+/// ISO-2022-JP, if the first [`GUESS_BYTES`] bytes are all ASCII and contain escape sequences of this
+/// encoding.
 fn iso_2022_jp(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(GUESS_BYTES)];
     memchr::memchr(ESCAPE, sample)?;

@@ -1,7 +1,8 @@
 //! Tells text from binary data by counting control characters.
 //!
-//! About a tenth of random bytes are ASCII control characters that no text needs, so compressed and other
-//! binary data contain many of them. Text contains none, or a stray one.
+//! A *control character* here is one of U+0000 to U+001F, except tab, line feed, form feed and carriage
+//! return. About a tenth of random bytes are control characters, so compressed and other binary data contain
+//! many of them. Text contains none, or a stray one.
 
 use doppel_model::RawContent;
 
@@ -16,7 +17,7 @@ const CHARACTERS_PER_CONTROL: usize = 50;
     "binary or compressed data, not text: {controls} of {characters} characters are control characters, and at most 2 % may be"
 )]
 pub struct NoText {
-    /// Number of ASCII control characters other than tab, line feed, form feed and carriage return.
+    /// Number of control characters: U+0000 to U+001F, except tab, line feed, form feed and carriage return.
     pub controls: usize,
     /// Number of all characters of the content.
     pub characters: usize,
@@ -54,12 +55,13 @@ pub fn check_text(text: &str) -> Result<(), NoText> {
     if is_too_many(controls, characters) { Err(NoText { controls, characters }) } else { Ok(()) }
 }
 
-/// Whether `controls` control characters among `all` characters are too many for a text.
+/// Whether `controls` control characters among `all` characters are more than the 2 % that a text may
+/// contain.
 pub(crate) fn is_too_many(controls: usize, all: usize) -> bool {
     controls.saturating_mul(CHARACTERS_PER_CONTROL) > all
 }
 
-/// Counts the bytes that are ASCII control characters other than tab, line feed, form feed and carriage
+/// Counts the bytes that are control characters: 0x00 to 0x1f, except tab, line feed, form feed and carriage
 /// return.
 ///
 /// This function reads every page, so a second version is compiled for processors with AVX2. Choosing that

@@ -11,8 +11,9 @@
 //! 5. UTF-8, if the bytes are valid UTF-8;
 //! 6. a guess from the bytes.
 //!
-//! Valid UTF-8 is returned in place, without a copy. [`check`] refuses content in which too many characters
-//! are control characters. The crate works on bytes alone: it never opens files or connections.
+//! If the charset is UTF-8 and the bytes are valid, the text is returned in place, without a copy. [`check`]
+//! refuses content in which too many characters are control characters. The crate works on bytes alone: it
+//! never opens files or connections.
 #![deny(unsafe_code)]
 
 mod byte_patterns;
@@ -33,13 +34,14 @@ use prescan::prescan;
 /// The number of bytes in which a `<meta>` is searched for.
 const PRESCAN_BYTES: usize = 1024;
 
-/// The longest label of a charset, in bytes.
+/// Maximum length, in bytes, of the charset in a Content-Type header. [`label`] ignores a longer charset.
 const LABEL_BYTES_MAX: usize = 40;
 
-/// The number of bytes that the guess examines.
+/// Maximum number of bytes that are examined to guess an encoding, or to recognise ISO-2022-JP.
 const GUESS_BYTES: usize = 64 * 1024;
 
-/// Decodes HTML to UTF-8. Returns valid UTF-8 in place, and decodes any other encoding into `buffer`.
+/// Decodes HTML to UTF-8. If the charset is UTF-8 and the bytes are valid, the result is `html` itself,
+/// without a copy. Otherwise the HTML is decoded into `buffer`.
 ///
 /// `declared` is the charset of the Content-Type header, if there is one. Malformed bytes become U+FFFD. A
 /// byte order mark is left out.
@@ -48,8 +50,8 @@ pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String
     decode_with(html, encoding, buffer)
 }
 
-/// Decodes plain text to UTF-8. Works like [`decode`], but ignores `<meta>` tags and XML declarations, which mean
-/// nothing in plain text.
+/// Decodes plain text to UTF-8. Works like [`decode`], but ignores `<meta>` tags and XML declarations, which
+/// mean nothing in plain text.
 pub fn decode_text<'a>(text: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
     let (encoding, text) = certain_encoding(text, declared, |_| None);
     decode_with(text, encoding, buffer)
@@ -76,7 +78,9 @@ pub fn is_read_in_place(html: &[u8], declared: Option<&str>) -> bool {
     as_utf8(html, encoding).is_some()
 }
 
-/// Decodes `bytes` with `encoding`, or with a guess if it is `None`. Valid UTF-8 is returned in place.
+/// Decodes `bytes` with `encoding`. If `encoding` is `None`, valid UTF-8 is read as UTF-8, and other bytes
+/// are read in the encoding that [`guess`] returns. Bytes that are read as UTF-8 and are valid are returned
+/// in place.
 fn decode_with<'a>(bytes: &'a [u8], encoding: Option<&'static Encoding>, buffer: &'a mut String) -> &'a str {
     if let Some(text) = as_utf8(bytes, encoding) {
         return text;
@@ -108,7 +112,8 @@ pub fn label(content_type: &str) -> Option<&str> {
     (1..=LABEL_BYTES_MAX).contains(&label.len()).then_some(label)
 }
 
-/// The encoding, if it is certain without a guess, and the bytes without their byte order mark.
+/// The encoding that the byte order mark, `declared`, the text itself, or patterns in the bytes give, and the
+/// bytes without their byte order mark. The encoding is `None` if none of them gives one.
 ///
 /// `in_markup` finds the encoding that the text itself declares.
 fn certain_encoding<'a>(
@@ -123,10 +128,11 @@ fn certain_encoding<'a>(
     (encoding.or_else(|| in_markup(bytes)).or_else(|| byte_patterns::encoding(bytes)), bytes)
 }
 
-/// The encoding of a label, or `None` for labels that browsers do not decode, such as `iso-2022-kr`.
+/// The encoding of a label. `None` if the label is unknown, or if browsers do not decode its encoding, such
+/// as `iso-2022-kr`.
 ///
-/// For such a label browsers show one replacement character in place of the whole text, which would make
-/// different texts equal.
+/// Browsers show one replacement character in place of a whole text in such an encoding. This character would
+/// make different texts equal.
 fn encoding_of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label)
 }
@@ -148,10 +154,11 @@ fn markup_encoding(html: &[u8]) -> Option<&'static Encoding> {
     xml_declaration::declared_encoding(html).or_else(|| meta_encoding(html))
 }
 
-/// The encoding that a `<meta>` tag names.
+/// The encoding that a `<meta>` tag in the first [`PRESCAN_BYTES`] bytes names.
 ///
-/// The tag was found by reading the bytes as ASCII, so the page cannot be UTF-16. If the tag claims UTF-16,
-/// the page is read as UTF-8, as the WHATWG rules require.
+/// The tag was found by reading the bytes as ASCII, so the page cannot be UTF-16. If the tag names UTF-16,
+/// the page is read as UTF-8. If the tag names `x-user-defined`, the page is read as windows-1252. The WHATWG
+/// rules require both.
 fn meta_encoding(html: &[u8]) -> Option<&'static Encoding> {
     let encoding = encoding_of_label(prescan(&html[..html.len().min(PRESCAN_BYTES)])?)?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {
@@ -163,8 +170,8 @@ fn meta_encoding(html: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// The most likely encoding of bytes that are not all ASCII. The guess examines [`GUESS_BYTES`] bytes around
-/// the first byte that is not ASCII.
+/// The most likely encoding of bytes that are not valid UTF-8. The guess examines [`GUESS_BYTES`] bytes
+/// around the first byte that is not ASCII.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let begin = Encoding::ascii_valid_up_to(bytes).saturating_sub(GUESS_BYTES / 2);

@@ -5,7 +5,8 @@
 
 use encoding_rs::Encoding;
 
-/// The label of the first usable `<meta charset>` or `<meta http-equiv=content-type content>`.
+/// The label of the first `<meta charset>` or `<meta http-equiv=content-type content>` that names a known
+/// label.
 pub(super) fn prescan(html: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     while at < html.len() {

@@ -2,7 +2,7 @@
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// The number of bytes in which the declaration must end.
+/// The declaration must end within this number of bytes from the beginning of the document.
 const DECLARATION_BYTES: usize = 1024;
 
 /// Whether a document begins with an XML declaration. White space before the declaration is ignored.
@@ -11,16 +11,18 @@ pub fn begins_with_xml_declaration(text: &str) -> bool {
     declaration(text.as_bytes()).is_some()
 }
 
-/// The bytes behind `<?xml` at the beginning of a document. `None` if the document does not begin with an XML
-/// declaration.
+/// The bytes behind `<?xml` at the beginning of a document. White space before `<?xml` is ignored. `None` if
+/// the document does not begin with an XML declaration.
 fn declaration(bytes: &[u8]) -> Option<&[u8]> {
     let rest = bytes.trim_ascii_start().strip_prefix(b"<?xml")?;
     rest.first().is_some_and(u8::is_ascii_whitespace).then_some(rest)
 }
 
-/// The encoding that the XML declaration of a document gives. The document has no byte order mark.
+/// The encoding that the XML declaration of a document gives. The document must not begin with a byte order
+/// mark.
 ///
-/// A declaration that can be read as ASCII cannot be in UTF-16. If such a declaration claims UTF-16, the
+/// If `<?xml` is itself written in UTF-16, the encoding is UTF-16 in the byte order of these bytes. A
+/// declaration that can be read as ASCII cannot be in UTF-16. If such a declaration names UTF-16, the
 /// document is read as UTF-8.
 pub(crate) fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     if bytes.starts_with(b"<\0?\0x\0m\0l\0") {

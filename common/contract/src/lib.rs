@@ -24,6 +24,6 @@ pub use load_report::{LengthBox, LoadReport, PartitionLoad};
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use outcome::SubmissionOutcome;
 pub use rebalance::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
-pub use status::{Status, UnresolvedReason};
+pub use status::{REDIRECT_HOPS_MAX, Status, UnresolvedReason};
 pub use trail_event::TrailEvent;
 pub use winner_rule::WinnerRule;

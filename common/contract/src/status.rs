@@ -35,6 +35,9 @@ impl fmt::Display for Status {
     }
 }
 
+/// Maximum number of redirects in a chain. A redirect with a longer chain to its target is unresolved.
+pub const REDIRECT_HOPS_MAX: u8 = 20;
+
 /// Why a redirect is unresolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -14,8 +14,8 @@
 //!
 //! The submodules split the work. `record` finds the records and `head` parses their heads. `http` extracts
 //! the page from a response, and `codings` undoes the encodings of its body. `original` finds the originals
-//! of revisits. A bad record becomes an error item. The reader ends the file early only if it can read
-//! nothing behind the damage.
+//! of revisits, and `revisit` gives a revisit the content of its original. A bad record becomes an error
+//! item. The reader ends the file early only if it can read nothing behind the damage.
 
 mod arc;
 pub(crate) mod arc_line;
@@ -27,6 +27,7 @@ mod http;
 mod original;
 pub(crate) mod record;
 mod record_end;
+mod revisit;
 mod unpack;
 pub(crate) mod version_line;
 
@@ -42,8 +43,9 @@ use super::{FetchedPage, InputOptions, Item};
 pub(crate) use archive_format::ArchiveFormat;
 use head::{Field, Kind};
 use http::{Block, ExtractedBody, NotAPage};
-use original::{FileLocation, Original, Originals};
+use original::{FileLocation, Originals};
 use record::{Record, RecordReader};
+use revisit::resolve_revisit;
 
 /// The two paths of a file.
 #[derive(Clone, Copy)]
@@ -337,49 +339,6 @@ fn extract(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Extract
 
 fn is_plain_text(media: &[u8]) -> bool {
     media.trim_ascii_start().to_ascii_lowercase().starts_with(b"text/plain")
-}
-
-/// Extracts what a revisit says about the page `url`, and returns its original: the page whose content it
-/// has.
-///
-/// The content comes from the record to which the revisit refers, provided that record is earlier in this
-/// file. If the caller folds the versions of each URL, a revisit is skipped if the last capture of its URL
-/// has the same content.
-fn resolve_revisit(
-    url: &PageUrl,
-    record: Record<'_>,
-    originals: &mut Originals,
-    limits: &Limits,
-) -> Result<(ExtractedBody, Option<Original>), NotAPage> {
-    let profile = record.get(Field::Profile)?.unwrap_or_default();
-    let fields: &[Field] = if profile.ends_with("/server-not-modified") {
-        &[Field::RefersTo]
-    } else if profile.ends_with("/identical-payload-digest") {
-        // The HTTP head in a revisit belongs to the revisit itself. With an empty body, it can be a redirect
-        // or a 404.
-        if http::status(record.block).is_some_and(|status| status != 200) {
-            return Ok((http::page(url, record.block(), limits)?, None));
-        }
-        &[Field::RefersTo, Field::PayloadDigest]
-    } else {
-        return Err(SkipReason::RevisitProfile.into());
-    };
-    let last = originals.last_content(url);
-    let Some(original) = originals.find(record, fields)? else {
-        let is_of_it = |target: &str| PageUrl::parse(target).as_ref() == Ok(url);
-        let refers_to = record.head.refers_to(record.head_bytes)?;
-        // If the revisit names no other URL, its original is most likely the last capture of this URL, in
-        // this file or in another file.
-        let names_none = fields.len() == 1 && record.get(Field::RefersTo)?.is_none();
-        let is_of_before = (last.is_none() || names_none) && refers_to.is_none_or(is_of_it);
-        let is_unchanged = is_of_before && !originals.judges_records();
-        return Err(if is_unchanged { SkipReason::Unchanged } else { SkipReason::OriginalUnknown }.into());
-    };
-    if last == Some(original.content) {
-        return Err(SkipReason::Unchanged.into());
-    }
-    let stored = originals.read(original)?.ok_or(SkipReason::OriginalUnknown)?;
-    Ok((extract(url, stored, limits)?, Some(original)))
 }
 
 impl<'a> Record<'a> {

@@ -46,7 +46,8 @@ pub struct QueryBatch {
     design: Design,
     tables: Vec<QueryTable>,
     quarters: Option<Quarters>,
-    /// Groups for rearranging chunks. `None` if the tables fit into the cache, or a table has no piece.
+    /// Groups of tables, for each of which a scan rearranges its chunks. `None` if the tables fit into the
+    /// cache, or a table has too few adjacent leading bits.
     groups: Option<Vec<TableGroup>>,
 }
 

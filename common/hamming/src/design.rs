@@ -48,7 +48,8 @@ impl TableLayout {
         &self.permutation
     }
 
-    /// Number of leading bits that must agree: the paper's p.
+    /// Number of leading bits in which a query and a stored fingerprint must agree, so that this table finds
+    /// the pair: the paper's p.
     #[must_use]
     pub fn leading(&self) -> u32 {
         self.leading
@@ -71,8 +72,8 @@ pub struct Design {
 }
 
 impl Design {
-    /// Creates a design of tables. The bits are split into `splits[0]` blocks, the bits outside the chosen blocks into
-    /// `splits[1]` blocks, and so on.
+    /// Creates a design of tables. The bits are split into `splits[0]` blocks, the bits outside the chosen
+    /// blocks into `splits[1]` blocks, and so on.
     ///
     /// For 64 bits and distance 3, the designs of the paper with 20, 16, 10 and 4 tables are `[6]`, `[4, 4]`,
     /// `[5]` and `[4]`. Without splits there is one table, and each query reads that table from end to end.

@@ -48,12 +48,12 @@ pub enum HammingError {
         /// Number of leading bits that the caller requested.
         leading: u32,
     },
-    /// A fingerprint has bits above the width of the design.
+    /// A fingerprint has bits above the width of the design or of the compressed sequence.
     #[error("fingerprint {fingerprint:#x} has more than the {width} bits of the design")]
     Fingerprint {
         /// The fingerprint that was rejected.
         fingerprint: u64,
-        /// Number of bits in a fingerprint of the design.
+        /// Number of bits that a fingerprint may have.
         width: u32,
     },
     /// The collection already has [`FINGERPRINTS_MAX`] distinct fingerprints.
@@ -77,7 +77,8 @@ pub enum HammingError {
         /// The limit that the caller set.
         limit: usize,
     },
-    /// The neighbours of all fingerprints would take too much memory.
+    /// The fingerprints within the distance of a stored fingerprint (its neighbours) would together take too
+    /// much memory.
     #[error(
         "the fingerprints have {0} neighbours, but at most {NEIGHBOURS_MAX} can be stored; use a design with \
          tables"

@@ -69,7 +69,7 @@ pub struct Match {
 pub struct IndexSize {
     /// Number of fingerprints that have ids.
     pub fingerprints: usize,
-    /// Number of fingerprints without ids that the next merge removes.
+    /// Number of fingerprints without ids, which a later merge of their runs removes.
     pub dead: usize,
     /// Number of sorted runs.
     pub runs: usize,
@@ -90,7 +90,7 @@ pub struct FingerprintIndex {
 }
 
 impl FingerprintIndex {
-    /// Creates an empty index.
+    /// Creates an empty index. Returns an error if `options.recent` or `options.growth` is out of range.
     pub fn new(design: Design, options: IndexOptions) -> Result<Self, HammingError> {
         if !(1..=RECENT_MAX).contains(&options.recent) {
             return Err(HammingError::Recent(options.recent));
@@ -148,8 +148,8 @@ impl FingerprintIndex {
     /// Adds an id with its fingerprint. Returns false if the pair was already stored. An id may have several
     /// fingerprints.
     ///
-    /// Of every [`IndexOptions::recent`] new fingerprints, one triggers a merge. The merge runs in the calling
-    /// thread and on the rayon thread pool.
+    /// An insertion that fills the buffer of [`IndexOptions::recent`] fingerprints also merges the buffer
+    /// into a run. The merge runs in the calling thread and on the rayon thread pool.
     pub fn insert(&mut self, fingerprint: u64, id: u64) -> Result<bool, HammingError> {
         self.design.check(fingerprint)?;
         let full = self.ids.len() >= FINGERPRINTS_MAX;
@@ -286,7 +286,7 @@ impl FingerprintIndex {
         Ok(nearest)
     }
 
-    /// Turns the buffer into a run now, together with the younger runs that are not much larger.
+    /// Merges the buffer and the youngest runs that are not much larger into one run now.
     pub fn flush(&mut self) {
         if self.recent.is_empty() {
             return;
@@ -299,7 +299,7 @@ impl FingerprintIndex {
         self.merge(from);
     }
 
-    /// Merges everything into one run and removes dead fingerprints.
+    /// Merges the buffer and all runs into one run, and removes dead fingerprints (fingerprints without ids).
     pub fn compact(&mut self) {
         self.merge(0);
     }

@@ -7,9 +7,9 @@
 //!
 //! - [`FingerprintIndex`] answers one query at a time, while fingerprints are added and removed (section 3.1).
 //! - [`QueryBatch`] answers many queries in one scan of the stored fingerprints (section 3.3).
-//! - [`CompressedFingerprints`] stores sorted fingerprints in about half of the memory (section 3.2). [`expected_ratio`]
-//!   computes the exact ratio for random fingerprints. An index with [`Storage::Compressed`] stores its
-//!   tables in this form.
+//! - [`CompressedFingerprints`] stores sorted fingerprints in about half of the memory (section 3.2).
+//!   [`expected_ratio`] computes the exact ratio for random fingerprints. An index with
+//!   [`Storage::Compressed`] stores its tables in this form.
 //! - [`naive`] contains the simple methods that serve as a reference in tests and benchmarks.
 //!
 //! The results are exact, never approximate: an index and a batch return exactly what a full scan returns.

@@ -4,8 +4,8 @@
 pub const WIDTH_MAX: u32 = 64;
 /// Maximum number of tables in a design.
 pub const TABLES_MAX: usize = 256;
-/// Maximum number of distinct fingerprints in an index or in a [`CompressedFingerprints`](crate::CompressedFingerprints) sequence.
-/// Offsets have 32 bits.
+/// Maximum number of distinct fingerprints in an index or in a
+/// [`CompressedFingerprints`](crate::CompressedFingerprints) sequence. Offsets have 32 bits.
 pub const FINGERPRINTS_MAX: usize = u32::MAX as usize;
 /// Maximum number of fingerprints in the buffer that every query scans.
 pub const RECENT_MAX: usize = 1 << 16;

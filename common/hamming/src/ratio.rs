@@ -21,7 +21,8 @@ pub struct ExpectedRatio {
     pub code: f64,
     /// Whole blocks, including their first fingerprints and their unused space.
     pub blocks: f64,
-    /// Blocks with their keys and indexes, which [`CompressedFingerprints::ratio`](crate::CompressedFingerprints::ratio) measures.
+    /// Blocks with their keys and indexes, which
+    /// [`CompressedFingerprints::ratio`](crate::CompressedFingerprints::ratio) measures.
     pub memory: f64,
 }
 

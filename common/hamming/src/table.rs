@@ -16,7 +16,7 @@ pub enum Storage {
     /// Takes eight bytes per fingerprint and table. Queries are fastest.
     #[default]
     Plain,
-    /// Takes about half of that memory. A query must decode at least one block in each table.
+    /// Takes about half of the memory of `Plain`. A query must decode at least one block in each table.
     Compressed,
 }
 
@@ -79,8 +79,9 @@ impl FingerprintTable {
 }
 
 impl CandidateRange<'_> {
-    /// Starts to read the candidates. If a caller touches the candidates of several tables, the memory
-    /// accesses overlap.
+    /// Reads the first candidate, so that the processor loads it into the cache. If a caller touches the
+    /// candidates of several tables, the memory accesses overlap. The caller must use the result, or the
+    /// compiler removes the read. Compressed candidates are not read.
     #[inline]
     pub(crate) fn touch(&self) -> u64 {
         match self {
@@ -89,7 +90,8 @@ impl CandidateRange<'_> {
         }
     }
 
-    /// Calls `visit` with all candidates of a key, in slices. `decoded` is a reusable buffer for blocks.
+    /// Calls `visit` with all candidates of a key, in slices, until `visit` breaks. `decoded` is a reusable
+    /// buffer for the fingerprints of a compressed block.
     #[inline]
     pub(crate) fn visit(
         &self,

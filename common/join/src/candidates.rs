@@ -10,7 +10,7 @@
 //! family of near-duplicates does not grow with the square of its size. A pair that shares several keys is
 //! compared only for the first of them.
 //!
-//! Invariant: the components are those of all linked pairs, in whatever order the threads work.
+//! Invariant: the order in which the threads work does not change the components, which all linked pairs form.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -38,7 +38,8 @@ pub(crate) struct Columns<'c> {
     pub(crate) bitmap_starts: &'c [u64],
 }
 
-/// A content with one of its keys. Entries are sorted by key, then by size.
+/// A content with one of its keys, and its size as its [`Signature`] counts it. Entries are sorted by key,
+/// then by size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct SortEntry {
     key: u32,
@@ -49,11 +50,12 @@ struct SortEntry {
 /// Reads the signature of the content with a number.
 type SignatureReader<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
 
-/// Connected contents of a run, in several lists. Each list is sorted by size, ascending.
+/// Contents that share a key (a run) and are known to be connected. The members are in several lists, each in
+/// ascending order of size.
 #[derive(Default)]
 struct Tree {
     lists: Vec<Vec<SortEntry>>,
-    /// The size of the largest member.
+    /// The size of the largest member, as its [`Signature`] counts it.
     size_max: u32,
 }
 
@@ -105,7 +107,8 @@ impl Columns<'_> {
     }
 }
 
-/// One turn of the join, with the state that its threads share.
+/// One turn of the join, which sorts the contents by one band or key number and compares the contents with
+/// equal keys. The threads of the turn share this state.
 struct Turn<'b, E> {
     columns: &'b Columns<'b>,
     /// The number of the band, or the key number.
@@ -117,7 +120,7 @@ struct Turn<'b, E> {
 }
 
 impl<E: Send> Turn<'_, E> {
-    /// Compares the contents of a run, smallest first, and connects those that are linked.
+    /// Compares the contents of a run, smallest first, and connects linked contents.
     fn connect_run(&self, run: &[SortEntry]) -> Result<(), E> {
         let mut trees: Vec<Tree> = Vec::new();
         for content in run {
@@ -142,8 +145,8 @@ impl<E: Send> Turn<'_, E> {
         Ok(())
     }
 
-    /// Connects a content to every tree that has a member linked to it. Returns for each tree whether the two
-    /// are connected now.
+    /// Connects a content to every tree that has a member linked to it. Returns for each tree whether the
+    /// content and the tree are connected now.
     fn connect_to_trees(&self, content: SortEntry, trees: &[Tree]) -> Result<Vec<bool>, E> {
         let signature = OnceLock::new();
         let connect = |tree: &Tree| self.connect_to_tree(content, &signature, tree);
@@ -154,8 +157,8 @@ impl<E: Send> Turn<'_, E> {
         }
     }
 
-    /// Connects a content to a tree if a member is linked to it, and returns whether the two are connected
-    /// now.
+    /// Connects a content to a tree if a member is linked to it. Returns whether the content and the tree are
+    /// connected now.
     ///
     /// The comparison stops at the first linked member. It is skipped if the content and the tree are
     /// connected already. `signature` caches the signature of the content.
@@ -211,7 +214,8 @@ impl<E: Send> Turn<'_, E> {
 }
 
 impl Tree {
-    /// Moves all members of `other` into this tree.
+    /// Moves all members of `other` into this tree. Does not update `size_max`: the caller then adds a member
+    /// with [`push`](Self::push), which sets it.
     fn absorb(&mut self, other: &mut Self) {
         if self.lists.len() < other.lists.len() {
             std::mem::swap(self, other);

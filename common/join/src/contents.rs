@@ -122,8 +122,8 @@ impl Contents {
 
     /// Finds the connected components of the link relation among the contents for which `counts` is true.
     ///
-    /// Returns for each content the least content of its component. A content that does not count is alone in
-    /// its component.
+    /// Returns for each content the content with the smallest number in its component. A content for which
+    /// `counts` is false is alone in its component.
     ///
     /// # Errors
     /// If `read` fails for a signature.

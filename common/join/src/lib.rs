@@ -11,8 +11,8 @@
 //! store that lasts no longer than the process.
 //!
 //! Memory: about 150 bytes and a bitmap of at least 64 bytes per content. Policies without bands need 8 more
-//! bytes for each key. [`Signatures`] holds signatures in memory up to a limit, and writes those that do not
-//! fit to a temporary file without a name. The join reads back only the signatures that it compares.
+//! bytes for each key. [`Signatures`] holds signatures in memory up to a limit, and writes all others
+//! to a temporary file without a name. The join reads back only the signatures that it compares.
 #![forbid(unsafe_code)]
 
 mod atomic_union_find;
@@ -26,7 +26,7 @@ mod tests;
 pub use contents::{ContentIndex, Contents, ReadSignature};
 pub use signatures::Signatures;
 
-/// The temporary file of signatures could not be written or read.
+/// The temporary file of signatures could not be created, written, or read, or contains an invalid signature.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot write or read a temporary file of signatures in {dir}; check its free space and permissions",
@@ -35,7 +35,7 @@ pub use signatures::Signatures;
 pub struct JoinError {
     /// The directory of the temporary file.
     pub dir: std::path::PathBuf,
-    /// The error of the operating system.
+    /// The error of the operating system, or the reason why a stored signature is invalid.
     #[source]
     pub source: std::io::Error,
 }

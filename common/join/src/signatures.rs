@@ -21,7 +21,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 enum SignatureLocation {
     Memory(Arc<Signature>),
-    /// In the temporary file, counted in bytes.
+    /// In the temporary file, at a byte offset and with a length in bytes.
     File {
         offset: u64,
         length: u32,
@@ -34,7 +34,7 @@ pub struct Signatures {
     locations: Vec<SignatureLocation>,
     /// Bytes of the signatures in memory.
     memory_bytes: usize,
-    /// The largest number of bytes in memory.
+    /// Maximum number of bytes of the signatures in memory.
     memory_limit: usize,
     dir: PathBuf,
     file: Option<Spill>,
@@ -44,7 +44,7 @@ pub struct Signatures {
 #[derive(Debug)]
 struct Spill {
     file: File,
-    /// Bytes in the file.
+    /// Number of bytes that are in the file already.
     written: u64,
     buffer: Vec<u8>,
 }
@@ -100,7 +100,8 @@ impl Signatures {
         flushed.map_err(|source| self.error(source))
     }
 
-    /// The signature of a content. Call [`flush`](Self::flush) after the last [`push`](Self::push) first.
+    /// The signature of a content. Before the first call, the caller must call [`flush`](Self::flush) after
+    /// its last [`push`](Self::push).
     ///
     /// # Errors
     /// If the temporary file cannot be read, or contains an invalid signature.

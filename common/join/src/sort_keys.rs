@@ -26,13 +26,13 @@ fn sort_key(key: Key) -> SortKey {
 pub(crate) enum SortKeys {
     /// Under a policy with bands: the sketches, from which the keys are computed when they are needed.
     Sketches(Bands, Vec<Sketch>),
-    /// Under every other policy: the sort keys of all contents, and the index at which those of each content
-    /// begin. The sort keys of a content are distinct and ascending.
+    /// Under every other policy: the sort keys of all contents, and the index at which the keys of each
+    /// content begin. The sort keys of a content are distinct and ascending.
     Keys(Policy, Vec<SortKey>, Vec<u64>),
 }
 
 impl SortKeys {
-    /// Creates the structure without contents.
+    /// Creates sort keys for a collection that has no contents yet.
     pub(crate) fn new(policy: Policy) -> Self {
         match policy.bands() {
             Some(bands) => Self::Sketches(bands, Vec::new()),

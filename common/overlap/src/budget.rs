@@ -88,7 +88,8 @@ impl Budget {
         Ok(claim)
     }
 
-    /// Reserves space on disk until [`give_disk`](Self::give_disk) returns it.
+    /// Reserves `bytes` bytes of disk space until [`give_disk`](Self::give_disk) returns them. Fails if
+    /// temporary files would exceed the limit.
     pub(crate) fn take_disk(&self, bytes: u64) -> Result<(), OverlapError> {
         match self.0.disk.take(bytes) {
             true => Ok(()),
@@ -100,7 +101,7 @@ impl Budget {
         self.0.disk.give(bytes);
     }
 
-    /// The peaks since the last call.
+    /// The most memory and disk space that were claimed at once since the previous call of this function.
     #[must_use]
     pub fn peaks(&self) -> BudgetPeaks {
         let peak = |gauge: &Gauge| gauge.peak.replace(gauge.used.get());

@@ -55,7 +55,7 @@ pub struct FingerprintFile {
 /// Sizes of the tables that map document numbers to URLs and hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TableSizes {
-    /// Bytes of the URLs of all documents.
+    /// Bytes of the URLs of all documents, and of an 8-byte offset for each URL.
     pub url_bytes: u64,
     /// Bytes of the host numbers of all documents, and of the names of all hosts.
     pub host_bytes: u64,
@@ -90,7 +90,7 @@ pub struct ExactCopy {
 pub struct PairingResult {
     /// Histogram of documents by their number of replicas.
     pub replication: ReplicaStatistics,
-    /// Statistics of the pairing.
+    /// Statistics of the pairing: numbers of pairs and scans, time, memory, and disk space.
     pub work: PairingStatistics,
     /// Hash of all pairs in order. Two pairings found the same pairs if their digests are equal.
     pub digest: u64,
@@ -300,15 +300,16 @@ impl DocumentCollection {
         ReplicationCounter::new(&self.documents).finish()
     }
 
-    /// All exact copies except the central documents, in ascending order.
+    /// All documents that are exact copies of an earlier document, in ascending order, each with the first
+    /// document that has this text.
     pub fn copies(&self) -> impl Iterator<Item = ExactCopy> + '_ {
         let documents = self.documents.live();
         let copies = documents.map(|copy| ExactCopy { central: self.documents.central(copy), copy });
         copies.filter(|ExactCopy { central, copy }| central != copy)
     }
 
-    /// Finds all pairs of central documents that share enough chunks of a chunking. Passes each pair to
-    /// `each`, in ascending order.
+    /// Finds all pairs of central documents that share enough chunks of a chunking. A central document is not
+    /// an exact copy of an earlier document. Passes each pair to `each`, in ascending order.
     ///
     /// # Errors
     /// If the budget is too small, a temporary file fails, or `each` returns an error.

@@ -20,7 +20,8 @@ pub(crate) struct Documents {
     bytes: Vec<u32>,
     /// For each chunking, the number of distinct fingerprints of each document.
     chunks: Vec<Vec<u32>>,
-    /// For each document, the exact copy of it with the smallest number, or the document itself.
+    /// For each document, its *central document*: the exact copy of it with the smallest number, or the
+    /// document itself.
     central: Vec<u32>,
     /// For each central document, the number of its exact copies, itself included.
     copies: Vec<u32>,
@@ -57,8 +58,8 @@ impl Documents {
         4 * (4 + self.chunks.len() as u64) + 8 + 4 + 8
     }
 
-    /// Adds a document and returns its number. `chunks` has its number of distinct fingerprints for each
-    /// chunking.
+    /// Adds a document and returns its number. `chunks` lists, for each chunking, how many distinct
+    /// fingerprints the document has.
     pub(crate) fn push(&mut self, host: &str, bytes: u64, chunks: &[u32]) -> Result<u32, OverlapError> {
         let number = match self.host_numbers.get(host) {
             Some(number) => *number,
@@ -73,7 +74,7 @@ impl Documents {
         self.push_row(number, bytes, chunks)
     }
 
-    /// Adds a document that records the removal of a page.
+    /// Adds a document that records the removal of a page, and returns its number.
     pub(crate) fn push_removal(&mut self) -> Result<u32, OverlapError> {
         self.push_row(NO_HOST, 0, &[])
     }
@@ -139,12 +140,12 @@ impl Documents {
         Ok(())
     }
 
-    /// Number of documents, including those that do not count.
+    /// Number of documents, including removals and replaced versions.
     pub(crate) fn len(&self) -> usize {
         self.hosts.len()
     }
 
-    /// Numbers of the documents that count.
+    /// The documents that count, by number, in ascending order. Removals and replaced versions do not count.
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len() as u32).filter(|document| self.is_live(*document))
     }

@@ -38,7 +38,7 @@ pub enum OverlapError {
         #[source]
         source: std::io::Error,
     },
-    /// Document numbers have 32 bits, and there are more documents than that.
+    /// There are more documents than document numbers, which have 32 bits.
     #[error("there are more than 2^32 - 1 documents, and each needs a number of 32 bits")]
     TooMany,
     /// The caller's function that receives the pairs failed.

@@ -35,7 +35,7 @@ pub struct MirrorPair {
 /// A document with exact copies on several hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReplicatedPage {
-    /// URL of the central document.
+    /// URL of the central document, which is the first of the copies.
     pub url: String,
     /// Number of exact copies, the central document included.
     pub pages: u64,
@@ -51,7 +51,7 @@ pub(crate) struct HostFingerprints {
     pub(crate) sizes: Vec<u64>,
 }
 
-/// Computes the distinct fingerprints of every host.
+/// Computes the distinct fingerprints of every host: the union of the fingerprints of its live documents.
 pub(crate) fn fingerprints(
     documents: &Documents,
     live: &Bits,
@@ -140,7 +140,7 @@ impl TopMirrors {
     }
 }
 
-/// A central document with copies on several hosts.
+/// A central document (the first of several exact copies) whose copies are on several hosts.
 pub(crate) struct ReplicatedCentral {
     /// Number of hosts that have a copy.
     pub(crate) hosts: u64,

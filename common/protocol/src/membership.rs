@@ -30,7 +30,7 @@ pub const TEXT_BYTES_MAX: usize = 512;
 
 /// Time without a beat after which a node counts as dead. Another node then takes over its ranges, and
 /// questions about them go to replicas.
-pub const SILENCE: Duration = Duration::from_millis(1_500);
+pub const SILENCE_OF_DEAD: Duration = Duration::from_millis(1_500);
 
 /// Status that a tier-1 node sends to all other nodes about three times per second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -253,12 +253,12 @@ impl MembershipState {
         self.nodes.insert(node, LastBeat { incarnation, claims, at: now, beat: self.beats });
     }
 
-    /// Whether a node counts as alive: no beat of another node came [`SILENCE`] or longer after its last.
+    /// Whether a node counts as alive: no beat of another node came [`SILENCE_OF_DEAD`] or longer after its last.
     fn is_present(&self, name: &str, own: Option<&str>) -> bool {
         let others = self.nodes.iter().filter(|(other, _)| Some(&***other) != own);
         let newest = others.map(|(_, node)| node.at).max();
         let node = self.nodes.get(name).zip(newest);
-        node.is_some_and(|(node, newest)| newest.saturating_duration_since(node.at) < SILENCE)
+        node.is_some_and(|(node, newest)| newest.saturating_duration_since(node.at) < SILENCE_OF_DEAD)
     }
 
     /// Records that a node claims to own a range.

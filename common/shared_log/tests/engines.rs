@@ -251,6 +251,18 @@ fn calls_end_although_all_servers_are_gone_and_the_queue_is_full() {
 }
 
 #[test]
+fn a_single_server_has_one_copy_of_its_streams() {
+    with_each(|program| {
+        let servers = Servers::start(program, 1);
+        let engine = servers.connect();
+        create(&engine, "log", 1);
+        let state = engine.state(&servers.urls(), &["log".to_owned()], Duration::from_secs(3));
+        let has = state.streams[0].contents.as_ref().unwrap();
+        assert_eq!(has.current_copies(), 1, "{has:?}");
+    });
+}
+
+#[test]
 fn the_state_shows_which_servers_and_copies_are_available() {
     with_each(|program| {
         let mut servers = Servers::start(program, 3);

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-/// How often a process should call [`is_due`].
+/// Interval at which a process should call [`is_due`].
 pub const LOOK: Duration = Duration::from_secs(1);
 
 /// A snapshot is worthwhile once 1/32 of the items have changed. Every snapshot contains all items, so its
 /// cost does not depend on how many have changed.
 const PART: u64 = 32;
 
-/// Age of a snapshot that makes the next one due, however few items have changed.
+/// Age of a snapshot that makes the next snapshot due, even if no item has changed.
 const OLD: Duration = Duration::from_secs(60 * 60);
 
-/// Whether the next snapshot is due. The last snapshot is `age` old, and `changed` of all `items` have
-/// changed since. `pause` is the minimum time between two snapshots.
+/// Whether the next snapshot is due: the last snapshot is at least `pause` old, and either 1/32 of the items
+/// have changed since or the snapshot is an hour old.
+///
+/// `age` is the age of the last snapshot. `changed` of all `items` have changed since the last snapshot.
 #[must_use]
 pub fn is_due(age: Duration, pause: Duration, changed: u64, items: u64) -> bool {
     age >= pause && (age >= OLD || changed.saturating_mul(PART) >= items)

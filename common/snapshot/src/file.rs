@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use crate::directories::{parent, sync_directory};
 use crate::item::SnapshotItem;
 
-/// Bytes that are buffered for one write, and read at a time.
+/// Number of buffered bytes that triggers a write, and number of bytes of a column that one read takes.
 const CHUNK: usize = 1 << 20;
 
 /// Length of the checksum in bytes.
@@ -79,7 +79,7 @@ impl<W: Write> SnapshotWriter<W> {
         if self.buffer.len() >= CHUNK { self.write_out() } else { Ok(()) }
     }
 
-    /// Writes one number of 8 bytes.
+    /// Writes one number as 8 bytes, little-endian.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -128,7 +128,8 @@ impl<W: Write> SnapshotWriter<W> {
         Ok(())
     }
 
-    /// Writes the checksum of the file. Does not sync the file; [`put`] does.
+    /// Writes the bytes that are still buffered, and then the checksum of the file. Does not sync the file;
+    /// [`put`] does.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -206,7 +207,7 @@ impl<R: Read> SnapshotReader<R> {
         Ok(())
     }
 
-    /// Reads one number of 8 bytes.
+    /// Reads one number of 8 bytes, little-endian.
     ///
     /// # Errors
     /// If the file cannot be read or is too short.
@@ -266,7 +267,7 @@ pub fn sync_name(path: &Path) -> io::Result<()> {
 }
 
 /// Checks a snapshot file on its own, without the data that it was derived from. Returns the head of a sound
-/// file, or the reason why a start would not use the file. `None` if the file does not exist.
+/// file, or the reason why a starting process would not use the file. `None` if the file does not exist.
 ///
 /// # Errors
 /// If the operating system cannot read the file.
@@ -286,8 +287,8 @@ pub fn verify<H: DeserializeOwned>(path: &Path, magic: &[u8]) -> io::Result<Opti
     }
 }
 
-/// Like [`verify`], but returns only the reason why a start would not use the file. `None` if the file is
-/// sound or does not exist.
+/// Like [`verify`], but returns only the reason why a starting process would not use the file. `None` if the
+/// file is sound or does not exist.
 ///
 /// # Errors
 /// If the operating system cannot read the file.

@@ -1,9 +1,10 @@
-//! The difference of two texts, for people: an excerpt of each text around the first difference, with the words that only one
-//! excerpt has.
+//! Shows people the difference of two texts: an excerpt of each text around the first difference, with the
+//! words that only one excerpt has.
 //!
-//! White space separates words. Two words are equal if they look alike: case and punctuation count, but the encoding of accents
-//! and soft hyphens do not. Text without spaces, as in Chinese or Japanese, is compared character by character. Excerpts are
-//! short, so the comparison needs no time limit. They depend on the two texts alone.
+//! White space separates words. Two words are equal if they look alike: case and punctuation count, but the
+//! encoding of accents and soft hyphens do not. Text without spaces, as in Chinese or Japanese, is compared
+//! character by character. Excerpts are short, so the comparison needs no time limit. Excerpts depend on the
+//! two texts alone.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,11 +12,11 @@ use std::hash::{Hash, Hasher};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-/// Most characters of an excerpt.
+/// Maximum number of characters of an excerpt.
 const EXCERPT: usize = 600;
-/// Characters of an excerpt before the first difference.
+/// Maximum number of characters of an excerpt before the first difference.
 const BEFORE: usize = 120;
-/// Most bytes of a word. A longer run without spaces is compared character by character.
+/// Maximum length of a word, in bytes. A longer run without spaces is compared character by character.
 const WORD_MAX: usize = 48;
 
 /// An excerpt of one of two compared texts.
@@ -54,7 +55,9 @@ pub fn first_words(text: &str, bytes_max: usize) -> String {
     words
 }
 
-/// Compares two texts that [`first_words`] has returned. Returns an excerpt of each, and whether the texts differ.
+/// Compares two texts that [`first_words`] has returned. Returns an excerpt of each text around the first
+/// difference, and whether the texts differ. If they do not differ, the excerpts show the beginning of the
+/// texts.
 #[must_use]
 pub fn compare(a: &str, b: &str) -> ([Excerpt; 2], bool) {
     let (a, b) = (units(a), units(b));
@@ -124,7 +127,8 @@ impl Ord for Unit<'_> {
     }
 }
 
-/// Splits a text into words with the space behind them. A run that is too long for a word is split into characters.
+/// Splits a text into words, each with the space behind it. A run that is too long for a word is split into
+/// characters.
 fn units(text: &str) -> Vec<Unit<'_>> {
     let mut units = Vec::new();
     for word in text.split_inclusive(' ') {

@@ -5,10 +5,11 @@
 //! and the content of `template`, `noscript` and hidden elements.
 //!
 //! - A line ends at the start tag and the end tag of a block element, at `br` and at `hr`. Inside `pre` and
-//!   similar elements it also ends at a line feed. The cells of a table row share a line.
+//!   similar elements it also ends at a line feed. The cells of a table row share a line, with a space
+//!   between them.
 //! - White space becomes a single space, and is removed at both ends. Empty lines are dropped.
 //! - Case and punctuation stay. A line is in NFKC, without default-ignorable characters such as soft hyphens.
-//! - Other tags leave no space, unlike in the text for tokens: `a<b>b</b>` is `ab`.
+//! - All other tags leave no space, unlike in the text for tokens: `a<b>b</b>` is `ab`.
 //!
 //! A renderer such as the crate `html2text` builds a tree first. The trees of `html5ever` take time that is
 //! quadratic in the depth, so half a megabyte of tags takes more than a minute, and no option bounds the

@@ -51,7 +51,7 @@ struct RedirectSigns<'t> {
     is_content: bool,
 }
 
-/// First valid refresh of a page.
+/// First valid meta refresh of a page.
 #[derive(Debug)]
 struct Refresh {
     delay_s: u32,

@@ -10,7 +10,7 @@
 //! `secondary`, which means: keep the page.
 
 use doppel_contract::answer::Advice;
-use doppel_contract::{Market, Status, WinnerRule};
+use doppel_contract::{Market, REDIRECT_HOPS_MAX, Status, WinnerRule};
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::{
@@ -18,7 +18,7 @@ use doppel_protocol::{
     Tier1Reads, WinnerOrder,
 };
 
-use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECTS};
+use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST};
 use crate::market::MarketWinners;
 
 /// Gives advice from the current records of tier 1. Its methods fail if tier 1 cannot be read.
@@ -189,7 +189,7 @@ impl<'a> Advisor<'a> {
     /// target found differs from the recorded target.
     fn end(&self, redirect: &PageView) -> Result<Option<PageView>, Tier1Error> {
         let mut next = redirect.redirect_to.clone().map(|to| (to, redirect.stands_for));
-        for _ in 0..REDIRECTS {
+        for _ in 0..REDIRECT_HOPS_MAX {
             let Some((url, stands_for)) = next else { return Ok(None) };
             let found = match self.target(&url)? {
                 // A target whose URL has another spelling is found by its id alone.

@@ -4,9 +4,6 @@
 /// the surviving group merges into an older group, while members are still being transferred.
 pub const FORWARDS: usize = 64;
 
-/// Number of redirects that advice follows from a page to its final target. Tier 1 follows as many.
-pub const REDIRECTS: usize = 20;
-
 /// Number of attempts to compute advice. An attempt fails if a record changes during the attempt.
 pub const ADVICE_ATTEMPTS: usize = 4;
 

@@ -172,22 +172,24 @@ impl Caller {
         self.permit(|resources| &resources.requests, "requests in progress")
     }
 
-    /// Acquires a permit for a long poll of the client.
+    /// Acquires a permit for a long poll of the client. 429 if the client has used all its permits for long
+    /// polls.
     pub(crate) fn enter_long_poll(&self) -> Result<Option<ClientPermit>, Problem> {
         self.permit(|resources| &resources.long_polls, "long polls")
     }
 
-    /// Acquires a permit for an export of the client.
+    /// Acquires a permit for an export of the client. 429 if the client has used all its permits for exports.
     pub(crate) fn enter_export(&self) -> Result<Option<ClientPermit>, Problem> {
         self.permit(|resources| &resources.exports, "exports")
     }
 
-    /// Acquires a permit for a flush that waits for completion.
+    /// Acquires a permit for a flush that waits for completion. 429 if the client has used all its permits
+    /// for waiting flushes.
     pub(crate) fn enter_flush(&self) -> Result<Option<ClientPermit>, Problem> {
         self.permit(|resources| &resources.flushes, "waiting flushes")
     }
 
-    /// Acquires a permit for a scrape of the metrics.
+    /// Acquires a permit for a scrape of the metrics. 429 if the client has used all its permits for scrapes.
     pub(crate) fn enter_scrape(&self) -> Result<Option<ClientPermit>, Problem> {
         self.permit(|resources| &resources.scrapes, "scrapes")
     }

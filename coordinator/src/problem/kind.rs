@@ -233,7 +233,7 @@ impl ProblemKind {
         format!("urn:doppel:problem:{}", self.name())
     }
 
-    /// Returns the kind with this type.
+    /// Returns the kind that the type `urn` of an answer names. `None` if no kind has this type.
     pub(crate) fn of(urn: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.urn() == urn)
     }

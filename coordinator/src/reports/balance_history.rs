@@ -9,7 +9,7 @@ use doppel_model::Timestamp;
 
 use crate::limits::HISTORY_POINTS;
 
-/// The recorded points, oldest first.
+/// History of the load balance: the recorded points, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BalanceHistory(Arc<Mutex<VecDeque<LoadPoint>>>);
 

@@ -91,7 +91,8 @@ impl LoadRecorder {
         recorded.last = Some(counts);
     }
 
-    /// Returns the points after `since` (milliseconds since 1970), or all points; oldest first.
+    /// Returns the points after `since` (milliseconds since 1970), oldest first. `None` stands for all
+    /// points.
     pub(crate) fn since(&self, since: Option<i64>) -> Vec<LoadSample> {
         let recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         recorded

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Number of bytes of one semaphore permit.
 const UNIT: usize = 1 << 10;
 
-/// A memory budget: the whole budget, or the part of it that one client may use.
+/// A memory budget for request bodies: the whole budget, or the part of it that one client may use.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyMemory {
     budget: Arc<Semaphore>,

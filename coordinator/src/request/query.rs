@@ -22,7 +22,7 @@ pub(crate) fn parameters<T: DeserializeOwned>(pairs: Vec<(String, String)>) -> R
     })
 }
 
-/// The invalid parameter, with the reason.
+/// Error of a query: the reason, and the name of the invalid parameter if it is known.
 #[derive(Debug)]
 struct ParameterError {
     name: Option<String>,

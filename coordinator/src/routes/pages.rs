@@ -193,7 +193,7 @@ fn record_page(app: &App, caller: &Caller, submission: Submission) -> Result<Acc
     Ok(AcceptedPage { url, outcome: outcome? })
 }
 
-/// Extracts one source to a submission.
+/// Extracts the text of one page and returns the submission for tier 1.
 pub(crate) fn extract(app: &App, source: PageSource) -> Result<Submission, Problem> {
     let extracted = app.ingest().run(vec![source], app.arrival_clock().next()).pop();
     extracted.unwrap_or(Err(IngestError::Panicked)).map_err(Problem::from)

@@ -19,7 +19,8 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Joins `span` to the client's trace, if the headers name one, and names the span after the operation.
+/// Joins `span` to the client's trace, if the headers name a trace. Names the span after the method and the
+/// route.
 pub(crate) fn adopt(span: &Span, headers: &HeaderMap, method: &str, route: &str) {
     // An error means that no tracing layer is installed.
     let _ = span.set_parent(TraceContextPropagator::new().extract(&Headers(headers)));

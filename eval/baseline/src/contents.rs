@@ -10,7 +10,7 @@ pub const SHINGLE_WORDS: usize = 5;
 /// Minimum number of tokens of a comparable content. A shorter content is a duplicate only by equal content
 /// or redirect.
 pub const TOKENS_MIN: usize = 20;
-/// Dummy word after the end of a text. No word has this id.
+/// Id of the dummy word that fills up the last shingles of a text. No real word has this id.
 const DUMMY: u32 = 0;
 
 /// Id of a distinct token sequence.
@@ -94,13 +94,13 @@ impl Contents {
         id
     }
 
-    /// Returns the data of a content that was interned here.
+    /// Returns the data of a content that this collection has interned.
     #[must_use]
     pub fn get(&self, id: ContentId) -> &Content {
         &self.contents[id.index()]
     }
 
-    /// Returns the tokens of every content, in arbitrary order. `of_word` maps each token.
+    /// Returns the id and the tokens of every content, in arbitrary order. `of_word` converts each token.
     pub fn sequences<T: Copy>(
         &self,
         of_word: impl Fn(&str) -> T,

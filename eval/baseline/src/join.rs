@@ -18,7 +18,8 @@ pub struct Similar {
     pub at: Vec<(usize, usize)>,
 }
 
-/// Whether F is true for two different contents.
+/// Whether the Jaccard coefficient of two different contents is above tau. Always false if a content is too
+/// short to be compared.
 #[must_use]
 pub fn near_duplicate(a: &Content, b: &Content, tau: Tau) -> bool {
     let (first, second) = (a.comparable(), b.comparable());
@@ -26,7 +27,8 @@ pub fn near_duplicate(a: &Content, b: &Content, tau: Tau) -> bool {
     sides.0.min(sides.1) > 0 && tau.against(shared(first, second), sides.0, sides.1) == Ordering::Greater
 }
 
-/// Finds every pair of similar contents among those that are long enough to be compared.
+/// Finds every pair of similar contents, as indices in `contents`. Contents that are too short to be compared
+/// are in no pair.
 #[must_use]
 pub fn similar_contents(contents: &[Content], tau: Tau) -> Similar {
     similar(&contents.iter().map(Content::comparable).collect::<Vec<_>>(), tau)

@@ -6,9 +6,10 @@
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// Calls `each` with every token of `text`, in order. Tokens are maximal runs of letters and digits with
-/// their combining marks, in the form of equal text. Runs of a script without spaces between words give
-/// overlapping pairs of letters with their marks.
+/// Calls `each` with every token of `text`, in order. The text is first decomposed (NFKD), case-folded, freed
+/// of invisible characters, and composed (NFC). A token is a maximal run of letters and digits with their
+/// combining marks. A run in a script without spaces between words is cut into overlapping pairs of letters
+/// with their marks. A single letter is then one token.
 pub fn each_token(text: &str, mut each: impl FnMut(&str)) {
     for run in runs(&folded(text)) {
         for piece in run.chunk_by(|a, b| unspaced_script(a) == unspaced_script(b)) {
@@ -43,14 +44,15 @@ pub fn each_code_token(text: &str, mut each: impl FnMut(&str)) {
     }
 }
 
-/// Converts a line to the form in which lines are compared.
+/// Converts a line to the form in which lines are compared: NFKC without invisible characters, with one space
+/// between words and none at the ends.
 #[must_use]
 pub fn line(line: &str) -> String {
     let visible = line.chars().filter(|c| !is_invisible(*c));
     visible.nfkc().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Splits a text into runs of letters, each letter with its marks.
+/// Splits a text into runs of letters and digits, each with its combining marks.
 fn runs(text: &str) -> Vec<Vec<String>> {
     let mut runs: Vec<Vec<String>> = vec![Vec::new()];
     for c in text.chars() {

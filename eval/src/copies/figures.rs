@@ -42,7 +42,7 @@ pub(super) struct CrossValidation {
     pub(super) thresholds: BTreeMap<u32, usize>,
 }
 
-/// Smallest threshold that a policy can have, in hundredths.
+/// Smallest threshold to try for a policy, in hundredths.
 pub(super) const POLICY_LEAST: u32 = 50;
 
 /// Thresholds to try, in steps of 0.05. `least` is the first threshold, in hundredths.

@@ -111,7 +111,7 @@ fn tables(
 }
 
 /// Shingles of a page for each measure. A set is empty if the page has too few words. `None` if the page has
-/// no content.
+/// no content or redirects.
 fn shingles_of(extractor: &mut Extractor, url: &PageUrl, body: &FetchedBody) -> Option<[HashSet<u64>; 4]> {
     let [mut whole, mut main] = [Vec::new(), Vec::new()];
     let read = |text: &str, words: &mut Vec<u64>| {

@@ -38,7 +38,7 @@ impl TruthKind {
     /// Kinds whose pairs come from files of labels.
     pub(crate) const LABELLED: [Self; 3] = [Self::Graded, Self::JudgedOneHost, Self::JudgedTwoHosts];
 
-    /// TruthKind of a judged pair.
+    /// Returns the kind of a pair that a language model judged.
     pub(crate) fn of_judged(pair: &Pair) -> Self {
         if pair.is_on_one_host() { Self::JudgedOneHost } else { Self::JudgedTwoHosts }
     }

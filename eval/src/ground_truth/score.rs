@@ -10,15 +10,15 @@ use crate::report::percent;
 /// Numbers and weights of pairs, by the truth and by the answer of an algorithm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Score {
-    /// Same pairs that the algorithm found.
+    /// Number of [`Truth::Same`] pairs that the algorithm found.
     pub(crate) found: u64,
-    /// Same pairs that the algorithm missed.
+    /// Number of [`Truth::Same`] pairs that the algorithm missed.
     pub(crate) missed: u64,
-    /// Other pairs that the algorithm wrongly found.
+    /// Number of [`Truth::Other`] pairs that the algorithm wrongly found.
     pub(crate) wrong: u64,
-    /// Other pairs that the algorithm rightly refused.
+    /// Number of [`Truth::Other`] pairs that the algorithm rightly refused.
     pub(crate) refused: u64,
-    /// Undecided pairs that the algorithm found.
+    /// Number of [`Truth::Undecided`] pairs that the algorithm found.
     pub(crate) undecided: u64,
     found_weight: f64,
     missed_weight: f64,
@@ -66,12 +66,14 @@ impl Score {
         (all > 0.0).then(|| parts.map(|part| part / all))
     }
 
-    /// Same pairs found here, as a share of the same pairs that `other` found.
+    /// Weight of the [`Truth::Same`] pairs found here, as a share of the weight of such pairs that `other`
+    /// found.
     pub(crate) fn relative_to(&self, other: &Self) -> Option<f64> {
         share(self.found_weight, other.found_weight)
     }
 
-    /// Share of the same pairs that the algorithm found. `None` if no pair is the same.
+    /// Share of the [`Truth::Same`] pairs that the algorithm found, by weight. `None` if there is no such
+    /// pair.
     pub(crate) fn recall(&self) -> Option<f64> {
         share(self.found_weight, self.found_weight + self.missed_weight)
     }

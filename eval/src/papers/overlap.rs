@@ -77,18 +77,19 @@ struct ChunkingMeasures {
     saved_pages_share: f64,
     saved_bytes_share: f64,
     space: FingerprintFile,
-    /// Costs of both ways. `None` for exact copies, which only sorting finds.
+    /// Costs of sorting and of coarse counting. `None` for exact copies, which only sorting finds.
     ways: Option<PairingCosts>,
 }
 
-/// Costs of both ways of counting, which found the same pairs.
+/// Costs of finding the pairs of pages that share chunks, by sorting and by coarse counting. Both ways find
+/// equal pairs, or the command fails.
 #[derive(Debug, Serialize)]
 struct PairingCosts {
     sort: PairingCost,
     coarse: PairingCost,
 }
 
-/// Cost of one way of counting.
+/// Cost of finding the pairs of pages that share chunks, by sorting or by coarse counting.
 #[derive(Debug, Serialize)]
 struct PairingCost {
     #[serde(flatten)]

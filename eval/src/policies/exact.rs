@@ -55,7 +55,7 @@ impl ExactPairs {
         Ok(Self { pages, drawn, same })
     }
 
-    /// Numbers of same pairs and of other pairs.
+    /// Returns the number of [`Truth::Same`] pairs and the number of all other pairs.
     pub(super) fn counts(&self) -> (usize, usize) {
         // A pair of two drawn pages counts once.
         let (drawn, pages) = (self.drawn.len(), self.pages.len());

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use doppel_contract::UnresolvedReason;
+use doppel_contract::{REDIRECT_HOPS_MAX, UnresolvedReason};
 use doppel_model::{PageId, PageUrl};
 use rayon::prelude::*;
 
 use super::versions::{PageState, Versions};
-use crate::machine::{HOPS_MAX, SPELLINGS_MAX};
+use crate::machine::SPELLINGS_MAX;
 
 /// Pages whose URL is not in normalised form, by the id of that form: the first ones by their ids.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub(super) fn end_of_chain(
         match &versions.pages[at].state {
             PageState::Content(_) => return Ok(at),
             PageState::Dead => return Err(UnresolvedReason::DeadTarget),
-            PageState::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => {
+            PageState::Redirect(_) if path.len() >= usize::from(REDIRECT_HOPS_MAX) => {
                 return Err(UnresolvedReason::TooManyHops);
             }
             PageState::Redirect(_) => path.push(at),

@@ -1,12 +1,12 @@
 //! Checks redirects: the rows at both ends, the ends of their chains, and the recorded states of their
 //! targets.
 
-use doppel_contract::{Status, UnresolvedReason};
+use doppel_contract::{REDIRECT_HOPS_MAX, Status, UnresolvedReason};
 use doppel_model::{PageId, PageUrl};
 
 use super::rows::RowKey;
 use super::{Checker, Invariant, ReferencedRow};
-use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, target_note, target_state};
+use crate::machine::{Audience, SPELLINGS_MAX, target_note, target_state};
 use crate::rows::key::{self, RowKind};
 use crate::rows::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
 
@@ -119,7 +119,7 @@ impl Checker<'_> {
                     State::Content(_) => return Some(Resolution::Content(at)),
                     State::Dead => UnresolvedReason::DeadTarget,
                     State::Purged => UnresolvedReason::UnknownTarget,
-                    State::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => {
+                    State::Redirect(_) if path.len() >= usize::from(REDIRECT_HOPS_MAX) => {
                         UnresolvedReason::TooManyHops
                     }
                     State::Redirect(state) => {

@@ -21,7 +21,7 @@
 
 mod fan_out;
 
-use doppel_contract::{CROWDED_REDIRECTS, UnresolvedReason};
+use doppel_contract::{CROWDED_REDIRECTS, REDIRECT_HOPS_MAX, UnresolvedReason};
 use doppel_model::{PageId, PageUrl};
 
 use super::publish::target_state;
@@ -29,9 +29,6 @@ use super::{Audience, Effect, Machine, Message, TracePosition};
 use crate::rows::key::{self, RowKind};
 use crate::rows::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetState, decode, encode};
 use crate::storage::store::StoreError;
-
-/// Maximum number of redirects in a chain; a longer chain is unresolved.
-pub(crate) const HOPS_MAX: u8 = 20;
 
 /// Maximum number of pages of a normalised form that a trace reads. They are the pages with the least ids. If
 /// no page has the target's spelling or its normalised form, the target stands for the first of them in byte
@@ -46,7 +43,7 @@ pub(crate) fn target_note(normal: PageId, page: Option<PageId>) -> Vec<u8> {
 
 impl Reach {
     /// Selects all direct redirects to a page, because the page itself has changed.
-    const ALL: Self = Self { through: None, hops_left: HOPS_MAX };
+    const ALL: Self = Self { through: None, hops_left: REDIRECT_HOPS_MAX };
 }
 
 impl RedirectState {
@@ -170,7 +167,7 @@ impl Machine<'_, '_> {
             Some(State::Content(_)) => Resolution::Content(at),
             Some(State::Dead) => Resolution::Unresolved(UnresolvedReason::DeadTarget),
             Some(State::Purged) | None => Resolution::Unresolved(UnresolvedReason::UnknownTarget),
-            Some(State::Redirect(_)) if path.len() >= usize::from(HOPS_MAX) => {
+            Some(State::Redirect(_)) if path.len() >= usize::from(REDIRECT_HOPS_MAX) => {
                 Resolution::Unresolved(UnresolvedReason::TooManyHops)
             }
             Some(State::Redirect(state)) => {

@@ -340,7 +340,7 @@ impl IndexTables {
         partition.note_change(entry.slot);
     }
 
-    /// Whether this names a center that has left.
+    /// Whether `center` names an entry that is no longer a center on this node.
     #[inline]
     pub(crate) fn has_left(&self, center: Center) -> bool {
         center.is_entry() && !self.centers.contains(&center.insert_seq)

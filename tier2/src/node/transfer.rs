@@ -13,11 +13,12 @@ use crate::seed::Seeded;
 #[derive(Debug)]
 pub(super) struct Export {
     partitions: Vec<PartitionId>,
-    /// Entries at the beginning of the export, oldest first.
+    /// Entries that the partitions contained when the export began, oldest first.
     queue: Vec<(InsertSeq, EntryRef)>,
     /// Number of the last answer with changed contents, and these contents.
     last_changes: (u64, Vec<ContentHash>),
 }
 
-/// Centers among the entries that came. Maps their origin to their insertion sequence here.
+/// Centers among the entries that other nodes have sent. Maps the node and insertion sequence that a center
+/// had there to its insertion sequence on this node.
 pub(super) type MovedCenters = HashMap<(NodeId, InsertSeq), InsertSeq, Seeded>;

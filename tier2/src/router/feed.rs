@@ -215,7 +215,8 @@ impl Router {
         }
     }
 
-    /// Fetches contents from tier 1, and stores those whose home is on one of these nodes.
+    /// Fetches contents from tier 1. Stores each content at its home, if the home is on a node in
+    /// `incarnations`.
     fn fetch(&self, wanted: &Contents, incarnations: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
         let plan = self.plan();
         for chunk in wanted.chunks(SIGNATURES_MAX.min(ENTRIES_MAX)) {

@@ -43,9 +43,9 @@ const SWITCH_CHANGES_MAX: u64 = 8_192;
 pub(crate) struct Migration {
     next: Arc<Plan>,
     learned: LearningBasis,
-    /// The outgoing partitions of each node.
+    /// The nodes with outgoing partitions, in ascending order.
     sources: Vec<OutgoingPartitions>,
-    /// Index of the source that is being copied.
+    /// Index in `sources` of the node whose outgoing partitions are being copied.
     at: usize,
     /// Node of each incoming partition.
     targets: HashMap<PartitionId, NodeId>,

@@ -41,8 +41,8 @@ pub(super) fn is_due(router: &Router) -> bool {
         && settings(&plan, map_history.learned).is_due(&plan, &router.node_contents())
 }
 
-/// Makes the next plan that the load requires. Contents that recent plans have moved count against the limit
-/// of moves, until the collection has grown.
+/// Makes the next plan that the load requires. `None` if the load requires no change. Contents that recent
+/// plans have moved count against the limit of moves, until the collection has grown.
 pub(super) fn next_plan(router: &Router) -> Result<Option<Plan>, RouterError> {
     let (input, mut moved) = (PlanningInput::of(router)?, router.map_history().moved);
     let contents: u64 = input.by_node.iter().sum();

@@ -127,7 +127,7 @@ impl Router {
         Ok(true)
     }
 
-    /// Has a node drop some entries that no plan assigns to it. Returns whether there were any.
+    /// Has a node drop some entries that no plan assigns to it. Returns whether a node had such entries.
     fn drop_outgoing(&self) -> Result<bool, RouterError> {
         let plan = self.plan();
         for handle in self.nodes.iter().filter(|handle| handle.drops.load(Ordering::Relaxed)) {

@@ -11,7 +11,7 @@ use super::scheduler::StepOutcome;
 use super::{Pass, Router, RouterError};
 use crate::config::Config;
 
-/// A message to the thread.
+/// A message to the worker thread of the router.
 pub(crate) enum RouterMessage {
     Orders(Orders),
     /// Start a pass without waiting for more orders.

@@ -11,11 +11,11 @@
 
 use crate::design::Design;
 
-/// Number of bits in a piece.
+/// Number of bits in a *piece*: the adjacent bits by which a scan reorders the stored fingerprints.
 pub(crate) const PIECE_BITS: u32 = 8;
 const PARTS: usize = 1 << PIECE_BITS;
 
-/// Tables whose leading bits include the same piece.
+/// Tables that have a piece of [`PIECE_BITS`] adjacent leading bits in common.
 #[derive(Debug)]
 pub(crate) struct TableGroup {
     /// Position of the lowest bit of the piece in a fingerprint.
@@ -24,14 +24,14 @@ pub(crate) struct TableGroup {
     pub(crate) tables: Vec<usize>,
 }
 
-/// Extracts the piece of a fingerprint.
+/// Extracts the piece of a fingerprint: [`PIECE_BITS`] bits, of which the lowest is at position `shift`.
 #[inline]
 pub(crate) fn piece(fingerprint: u64, shift: u32) -> usize {
     (fingerprint >> shift) as usize % PARTS
 }
 
-/// Divides the tables of a design into groups. `None` if a table has fewer than [`PIECE_BITS`] adjacent
-/// leading bits.
+/// Divides the tables of a design into groups with a common piece. `None` if a table has fewer than
+/// [`PIECE_BITS`] adjacent leading bits.
 pub(crate) fn groups(design: &Design) -> Option<Vec<TableGroup>> {
     let masks: Vec<u64> = design.layouts().iter().map(crate::design::TableLayout::mask).collect();
     let mut remaining: Vec<usize> = (0..masks.len()).collect();
@@ -49,7 +49,7 @@ pub(crate) fn groups(design: &Design) -> Option<Vec<TableGroup>> {
     Some(groups)
 }
 
-/// A chunk in the order of a piece. Its memory is reused for the next chunk.
+/// A chunk of fingerprints, sorted by their pieces. The memory is reused for the next chunk.
 #[derive(Default)]
 pub(crate) struct Arrangement {
     fingerprints: Vec<u64>,
@@ -58,7 +58,7 @@ pub(crate) struct Arrangement {
 }
 
 impl Arrangement {
-    /// Arranges a chunk of at most 2^32 fingerprints.
+    /// Sorts a chunk of at most 2^32 fingerprints by the piece at position `shift`.
     pub(crate) fn arrange(&mut self, chunk: &[u64], shift: u32) {
         let mut next = [0usize; PARTS];
         chunk.iter().for_each(|&fingerprint| next[piece(fingerprint, shift)] += 1);

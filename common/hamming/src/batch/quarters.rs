@@ -20,7 +20,8 @@ const _: () = assert!(
     "a position and four bits fit into 16 bits"
 );
 
-/// The bitmaps of the four quarters, from the most significant quarter on.
+/// For each quarter of a fingerprint, the most significant first, a bitmap of the 16-bit values that the
+/// queries have in this quarter.
 #[derive(Debug)]
 pub(crate) struct Quarters {
     bitmaps: Box<[[u64; WORDS]; 4]>,

@@ -42,13 +42,14 @@ pub(crate) struct QueryTable {
     mask: u64,
     rotation: u32,
     multiplier: u64,
-    /// Position of the piece by which the stored fingerprints are arranged. If set, the piece forms the most
-    /// significant bits of the hash.
+    /// Position of the lowest bit of the *piece*, the bits by which the scan reorders the stored
+    /// fingerprints. If set, the piece forms the most significant bits of the hash.
     piece: Option<u32>,
-    /// The bitmap is indexed by the most significant bits of a hash. Buckets are indexed by the same number
-    /// of these bits, or fewer.
+    /// A hash is shifted right by this number of bits to index the bitmap.
     bitmap_shift: u32,
     bitmap: Vec<u64>,
+    /// A hash is shifted right by this number of bits to index the buckets. The index of a bucket has at most
+    /// as many bits as an index into the bitmap.
     bucket_shift: u32,
     /// Index of the first query of each bucket.
     starts: Vec<u32>,
@@ -58,7 +59,7 @@ pub(crate) struct QueryTable {
 
 impl QueryTable {
     /// Creates the table of at most `QUERIES_MAX` queries that have the width of the design. `piece` is the
-    /// position of the piece by which the stored fingerprints are arranged.
+    /// position of the lowest bit of the piece by which the scan reorders the stored fingerprints.
     pub(crate) fn new(layout: &TableLayout, queries: &[u64], piece: Option<u32>) -> Self {
         let log = queries.len().max(1).next_power_of_two().ilog2();
         let wanted = (log
@@ -125,10 +126,12 @@ impl QueryTable {
         &passed[..count.min(BLOCK)]
     }
 
-    /// Calls `hit` with the position, the index of the query, and the difference of each pair within
-    /// `distance`, until `hit` returns false.
+    /// Compares the passed fingerprints of a block with the queries in their buckets. Calls `hit` for each
+    /// pair within `distance`, until `hit` returns false. Then this function returns false, too.
     ///
-    /// A pair may differ in the leading bits, too, if the hashes are equal.
+    /// `hit` receives the position of the fingerprint in the block, the index of the query in the batch, and
+    /// their difference. The difference may include leading bits, because a bucket can contain queries with
+    /// several values of the leading bits.
     pub(crate) fn look_up(
         &self,
         block: &[u64],

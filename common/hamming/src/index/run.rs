@@ -11,7 +11,7 @@ use crate::table::{FingerprintTable, Storage};
 /// Fingerprints that are still in a run but no longer have ids.
 pub(crate) type DeadFingerprints = HashSet<u64, foldhash::fast::RandomState>;
 
-/// Sorted tables of the same fingerprints.
+/// One sorted table for each layout of a design. Every table stores all fingerprints of the run.
 #[derive(Debug)]
 pub(crate) struct IndexRun {
     tables: Vec<FingerprintTable>,

@@ -11,10 +11,10 @@
 
 use std::ops::ControlFlow;
 
-/// Number of keys that are compared before the first branch.
+/// Number of keys that are compared together, before one branch for all of them.
 const STRIDE: usize = 16;
 
-/// Calls `hit` with the difference of each key that is within `distance`.
+/// Calls `hit` with the difference of each key that is within `distance` of `key`, until `hit` breaks.
 #[inline]
 pub(crate) fn scan(
     keys: &[u64],
@@ -61,7 +61,8 @@ fn with_popcnt(
     compare_strides(keys, key, distance, hit)
 }
 
-/// Inlined into each caller, so that the compiler uses the instruction set of that caller.
+/// Works like [`scan`]. Inlined into each caller, so that the compiler uses the instruction set of the
+/// caller.
 #[inline(always)]
 fn compare_strides(
     keys: &[u64],

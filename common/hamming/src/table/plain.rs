@@ -26,8 +26,8 @@ pub(crate) struct PlainTable {
 }
 
 impl PlainTable {
-    /// Creates a table of ascending keys. `leading` bits of a key must agree. There are at most
-    /// `FINGERPRINTS_MAX` keys.
+    /// Creates a table of at most `FINGERPRINTS_MAX` ascending keys. `leading` is the number of leading bits
+    /// in which a query and a key must agree.
     pub(crate) fn new(keys: Vec<u64>, leading: u32) -> Self {
         debug_assert!(keys.is_sorted());
         let bits = (keys.len() / KEYS_PER_ENTRY).checked_ilog2().unwrap_or(0).min(leading);

@@ -12,7 +12,8 @@ use crate::external_sort::temporary_file::TemporaryFile;
 /// Minimum and maximum size, in bytes, of the piece of a run that one call reads or writes.
 const PIECE_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 20;
 
-/// Size of a piece, in bytes, if `pieces` pieces share `bytes` bytes of memory.
+/// Size, in bytes, of one piece of a run, if `pieces` pieces share `bytes` bytes of memory. A piece is the
+/// part of a run that one call reads or writes. [`PIECE_BYTES`] limits the size in any case.
 fn piece_bytes(bytes: u64, pieces: u64) -> u64 {
     (bytes / pieces).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end())
 }

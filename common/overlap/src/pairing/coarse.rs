@@ -104,7 +104,7 @@ fn passes(filters: &[Filter], pair: u64) -> bool {
     filters.iter().all(|filter| filter.passes(pair))
 }
 
-/// Collects the pairs that pass all filters, each once.
+/// Collects the pairs that pass all filters, each once, and sorts them.
 fn candidates(
     source: PairSource<'_>,
     filters: &[Filter],

@@ -1,10 +1,11 @@
-//! Counts pairs by hash bucket, and filters pairs by the buckets that are heavy.
+//! Counts pairs by hash bucket, and passes only pairs in *heavy* buckets, whose count reaches the minimum
+//! number of shared fingerprints.
 
 use crate::bits::Bits;
 use crate::budget::{Budget, MemoryClaim};
 use crate::error::OverlapError;
 
-/// Maximum number of hash functions.
+/// Maximum number of hash functions that coarse counting uses.
 pub(crate) const FUNCTIONS_MAX: u32 = 4;
 
 /// One seed per hash function, so that the functions differ.

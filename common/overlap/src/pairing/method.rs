@@ -9,23 +9,24 @@ use crate::error::OverlapError;
 pub struct CoarseParameters {
     /// Base-2 logarithm of the number of counters. Coarse counting uses fewer if memory is too small.
     pub counters_log2: u32,
-    /// Number of hash functions, 1 to 4.
+    /// Number of hash functions that assign pairs to counters, 1 to 4.
     pub functions: u32,
 }
 
 /// Method that finds overlapping pairs. Both methods find the same pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairingMethod {
-    /// Sorts all pairs.
+    /// Writes a pair once for every shared fingerprint, sorts the written pairs, and counts equal pairs.
     Sort,
-    /// Counts coarsely, with the given parameters. `None` lets a pilot sample choose the parameters.
+    /// Counts pairs by hash bucket first. Then counts exactly the pairs whose buckets reach the minimum.
+    /// `None` lets a pilot sample choose the parameters.
     Coarse(Option<CoarseParameters>),
 }
 
 /// Receives two document numbers and the number of fingerprints that they share.
 pub(crate) type PairSink<'e> = dyn FnMut(u32, u32, u32) -> Result<(), OverlapError> + 'e;
 
-/// Statistics of a pairing: how much it did, and what it used.
+/// Statistics of a pairing: the pairs and scans that it needed, its running time, memory, and disk space.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PairingStatistics {
     /// Number of pairs, where a pair counts once for each fingerprint that it shares.

@@ -5,12 +5,13 @@ use crate::bits::Bits;
 use crate::error::OverlapError;
 use crate::external_sort::sorted::{RecordScan, Sorted};
 
-/// Packs a pair of documents into one number, with the smaller number in the upper 32 bits.
+/// Packs two numbers into one, with `a` in the upper 32 bits. For a pair of documents, the caller passes the
+/// smaller number as `a`, so that a pair has only one form.
 pub(crate) fn pair(a: u32, b: u32) -> u64 {
     u64::from(a) << 32 | u64::from(b)
 }
 
-/// Unpacks a pair: the smaller number and the greater number.
+/// Returns the two numbers that [`pair`] packed, the upper 32 bits first.
 pub(crate) fn unpack_pair(pair: u64) -> (u32, u32) {
     ((pair >> 32) as u32, pair as u32)
 }
@@ -25,7 +26,7 @@ pub(crate) struct PairSource<'s> {
 }
 
 impl<'s> PairSource<'s> {
-    /// Starts a scan over all groups.
+    /// Starts a scan over all groups. A group consists of the documents that contain one fingerprint.
     pub(crate) fn groups(self) -> Result<Groups<'s>, OverlapError> {
         let mut scan = self.sorted.scan()?;
         let head = scan.next()?;
@@ -50,7 +51,7 @@ impl<'s> PairSource<'s> {
     }
 }
 
-/// Reads the groups one by one.
+/// Reads groups one by one. A group consists of the documents that contain one fingerprint.
 pub(crate) struct Groups<'s> {
     scan: RecordScan<'s, u64>,
     head: Option<u64>,

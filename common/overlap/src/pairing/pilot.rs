@@ -21,20 +21,21 @@ pub(crate) const LOG2_TRIED_MIN: u32 = 12;
 /// Maximum number of sampled pairs, where a pair counts once for each chunk that it shares.
 const SAMPLE: u64 = 2_000_000;
 
-/// What the sample says about all pairs.
+/// How many pairs of documents share each number of fingerprints, estimated from a sample of the documents.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Estimate {
     /// Number of pairs, where a pair counts once for each fingerprint that it shares. This number is exact,
     /// not estimated.
     pub(crate) occurrences: u64,
-    /// `light[s]` estimates the number of pairs that share `s` fingerprints, for each `s` below the minimum.
-    /// `light[0]` is zero.
+    /// `light[s]` estimates the number of pairs that share `s` fingerprints, for each `s` below the minimum
+    /// number of shared fingerprints. `light[0]` is zero.
     pub(crate) light: Vec<f64>,
-    /// Estimated number of pairs that share at least the minimum.
+    /// Estimated number of pairs that share at least the minimum number of fingerprints.
     pub(crate) heavy: f64,
 }
 
-/// Counts all occurrences of pairs and samples their distribution. Also returns the number of scans.
+/// Counts all pairs, each once for every shared fingerprint. Estimates from a sample how many pairs share
+/// each number of fingerprints. Also returns the number of scans over the records.
 pub(crate) fn estimate(
     source: PairSource<'_>,
     min_shared: u8,

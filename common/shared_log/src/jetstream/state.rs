@@ -91,7 +91,9 @@ pub struct StreamContents {
     pub last: u64,
     /// Number of servers that should have a copy.
     pub replicas: usize,
-    /// The server that orders the entries. `None` for a single server, which reports no copies.
+    /// Whether the server is no member of a cluster. It then has the only copy, and reports no leader.
+    pub is_standalone: bool,
+    /// The server of a cluster that orders the entries. `None` while the stream has no leader.
     pub leader: Option<String>,
     /// Other servers that have a copy.
     pub followers: Vec<Follower>,
@@ -110,9 +112,12 @@ pub struct Follower {
 
 impl StreamContents {
     /// Returns the number of copies that are online and complete except for the newest entries, including the
-    /// copy of the leader. Returns 0 if `leader` is `None`, which includes a single server.
+    /// copy of the leader. Returns 0 while a stream in a cluster has no leader.
     #[must_use]
     pub fn current_copies(&self) -> usize {
+        if self.is_standalone {
+            return 1;
+        }
         if self.leader.is_none() {
             return 0;
         }
@@ -178,6 +183,7 @@ fn contents(info: &Info) -> StreamContents {
         first: info.state.first_sequence.max(1),
         last: info.state.last_sequence,
         replicas: info.config.num_replicas,
+        is_standalone: cluster.is_none(),
         leader: cluster.and_then(|cluster| cluster.leader.clone()).filter(|leader| !leader.is_empty()),
         followers: cluster.into_iter().flat_map(|cluster| &cluster.replicas).map(follower).collect(),
     }

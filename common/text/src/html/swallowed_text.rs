@@ -17,8 +17,9 @@ use crate::html::short_name::Name;
 /// Maximum number of words in swallowed text that is ignored. Only longer swallowed text distinguishes pages.
 pub(crate) const WORDS_MAX: usize = 20;
 
-/// Returns the position in an HTML page where its swallowed text begins, or `None` if the page ends outside
-/// all such markup.
+/// Returns the position in an HTML page where its swallowed text begins: the text inside a raw-text element,
+/// comment, document type or tag that is still open at the end of the page. `None` if nothing of this kind is
+/// open there.
 pub(crate) fn begins_at(text: &str, syntax: Syntax) -> Option<usize> {
     let mut at = None;
     let finder = SwallowedTextFinder {

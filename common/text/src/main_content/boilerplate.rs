@@ -175,8 +175,8 @@ impl ElementTraits {
     }
 
     /// Returns the rule that omits the element `element`, or `None` if the element is content. `is_inside`
-    /// says whether the element is inside a main element, an article or a section, whose own header or footer
-    /// is content.
+    /// says whether the element is inside a main element, an article or a section. There, the name of a
+    /// `header`, `footer` or `aside` is no reason to omit it, and ids do not count.
     pub(crate) fn omission_rule(self, element: &[u8], is_inside: bool) -> Option<OmissionRule> {
         match element {
             b"nav" => return Some(OmissionRule::Navigation),

@@ -117,8 +117,8 @@ impl OpenElements {
         self.open.push(OpenElement { name, visibility });
     }
 
-    /// Takes an end tag, which ends the innermost matching element. HTML does not let an end tag reach past
-    /// certain elements, its borders.
+    /// Takes an end tag, which ends the innermost matching element. In HTML, certain elements are borders: an
+    /// end tag inside a border ends no element outside it.
     pub(super) fn end(&mut self, name: Name) {
         if self.is_xml {
             return self.close(|open| open.name == name, |_| false);

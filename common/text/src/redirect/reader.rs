@@ -26,7 +26,7 @@ const ATTRIBUTES: [&str; 11] = [
     "type",
 ];
 
-/// Attributes of a tag. If an attribute occurs twice, the first counts.
+/// Values of the [`ATTRIBUTES`] of a tag. If an attribute occurs twice, the first counts.
 #[derive(Debug, Default)]
 struct Attributes {
     values: [Option<String>; ATTRIBUTES.len()],

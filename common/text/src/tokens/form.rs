@@ -40,7 +40,8 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// Returns the form of `text` from which words are cut.
+    /// Returns the form of `text` from which words are cut: NFC(casefold(NFKD(text))) without invisible
+    /// characters and Arabic tatweel.
     pub(crate) fn fold(&mut self, text: &str) -> &str {
         if text.is_ascii() {
             self.composed.clear();

@@ -64,7 +64,7 @@ pub(crate) enum CharCategory {
     Letter,
     /// Combining mark.
     Mark,
-    /// Any other character.
+    /// Any character that is no letter, digit or mark.
     Other,
 }
 
@@ -241,8 +241,8 @@ impl Letters {
         Self(&TABLE)
     }
 
-    /// Returns the role of `c` in any text. The role of a rare character may be `Irregular` although it is
-    /// regular: computing the form of a single character would be slow.
+    /// Returns the role of `c` in any text. The role of a rare character may be `Irregular` although its form
+    /// does not depend on the characters before it, because it would take long to compute the form.
     #[inline]
     pub(crate) fn kind(self, c: char) -> CharKind {
         match self.0.first_blocks.get(c as usize).copied() {
@@ -261,7 +261,8 @@ impl Letters {
         if has_other_form(c) { CharKind::Irregular } else { self.0.kind(c, &mut Form::default()) }
     }
 
-    /// Whether `c` is regular. Unlike [`kind`](Self::kind), the answer is exact, but it takes long.
+    /// Whether the form of `c` is independent of the characters before it. Unlike [`kind`](Self::kind), this
+    /// function is always exact, but slow.
     pub(crate) fn is_regular(self, c: char) -> bool {
         self.0.kind(c, &mut Form::default()).is_regular()
     }

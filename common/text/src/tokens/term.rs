@@ -22,7 +22,8 @@ const WORD_BYTES_MAX: usize = 48;
 /// Number of slots in the cache of terms. Stemming a token costs as much as reading a line.
 const CACHE_SLOTS: usize = 1 << 13;
 
-/// Turns tokens into terms, with a cache and buffers that are reused from text to text.
+/// Turns the tokens of a text into terms: hashes of English stems, without stop words. The cache and the
+/// buffers are reused from text to text.
 #[derive(Clone)]
 pub(crate) struct Terms {
     stemmer: Stemmer,

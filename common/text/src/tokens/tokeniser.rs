@@ -166,7 +166,8 @@ impl<T: TokenSink> Reader<'_, T> {
     }
 
     /// Reads words of plain characters (see [`PlainCharacter`]), as almost all words of European languages
-    /// are. Stops at the first word with any other character and returns the position of that word.
+    /// are. Stops at the first word with any other character and returns the position of that word. Returns
+    /// the length of `segment` if there is no such word.
     #[inline]
     fn read_plain(&mut self, letters: Letters, segment: &[u8]) -> usize {
         self.word.clear();
@@ -327,7 +328,8 @@ impl<T: TokenSink> Run<'_, T> {
         in_form
     }
 
-    /// Takes a regular character whose cluster needs no normaliser.
+    /// Adds a character to the open run, or ends the run if the character separates words. The character
+    /// needs no normaliser.
     #[inline]
     fn push_regular(&mut self, kind: CharKind) {
         match kind {

@@ -7,7 +7,7 @@ use super::XmlError;
 /// all of them.
 const BINDINGS_MAX: usize = 256;
 
-/// Vocabulary to which the namespace of a name belongs.
+/// Vocabulary to which the namespace of a name belongs. MathML counts as another vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vocabulary {
     Html,
@@ -35,7 +35,7 @@ struct Binding {
     depth: usize,
 }
 
-/// Declarations of all open elements.
+/// Namespaces that the open elements declare.
 #[derive(Debug)]
 pub(super) struct Namespaces {
     bindings: Vec<Binding>,

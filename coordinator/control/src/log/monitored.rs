@@ -122,6 +122,7 @@ mod tests {
             first: 1,
             last: 0,
             replicas: 3,
+            is_standalone: false,
             leader: Some(format!("log-{leader}")),
             followers: followers.iter().map(follower).collect(),
         };

@@ -372,6 +372,7 @@ pub(super) mod tests {
                 first: 1,
                 last: 2,
                 replicas: 3,
+                is_standalone: false,
                 leader: Some("log-1".to_owned()),
                 followers,
             };

@@ -148,7 +148,7 @@ pub(crate) fn near_duplicate(contents: &Contents, a: ContentId, b: ContentId, ta
     if a == b { first.tokens > 0 } else { baseline::near_duplicate(first, second, exact(tau)) }
 }
 
-/// Converts a threshold to that of the baseline.
+/// Converts a threshold of the product to a threshold of the baseline.
 fn exact(tau: Tau) -> baseline::Tau {
     let same = baseline::Tau::ratio(tau.numerator(), Tau::DENOMINATOR);
     same.unwrap_or_else(|error| unreachable!("every threshold of the engine is one of the baseline: {error}"))

@@ -89,7 +89,7 @@ pub(crate) struct Mapping {
 /// Maximum number of dimensions of the paper's mapping.
 const PAPERS_DIMENSIONS_MAX: usize = 4;
 
-/// Kind of mapping.
+/// How a mapping assigns contents to partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Design {

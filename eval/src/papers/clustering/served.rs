@@ -36,7 +36,7 @@ const PARTITIONS: u32 = 16;
 const PAGES_PER_QUERY: usize = 100;
 /// Maximum number of wrong answers that are kept as examples.
 const EXAMPLES: usize = 10;
-/// Number of points of the plot.
+/// Number of slices into which the fetches are divided. Each slice is a point of the plot.
 const SLICES: usize = 20;
 /// Maximum duration of a query.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -105,10 +105,10 @@ struct Answers {
     unlike_winner: u64,
 }
 
-/// Streaming answers of one slice of the fetches.
+/// Numbers of streaming answers while the server receives one slice of the fetches.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Slice {
-    /// Share of the fetches at the end of the slice, in percent.
+    /// Share of all fetches that the server has acknowledged by the end of the slice, in percent.
     percent: f64,
     duplicates: u64,
     secondaries: u64,

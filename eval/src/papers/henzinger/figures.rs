@@ -16,7 +16,7 @@ pub(super) struct Row {
     pub(super) most: u32,
     pub(super) pairs: u64,
     pub(super) share: f64,
-    /// Mean of the other measure.
+    /// Mean similarity of the pairs by the measure that does not define the range.
     pub(super) other_mean: f64,
     pub(super) judged: Score,
     pub(super) transplants: Score,
@@ -34,13 +34,14 @@ pub(super) struct ReasonCounts {
     pub(super) mean_c: f64,
 }
 
-/// Scores of B with one cutoff of C.
+/// Scores of a combination: the pairs that B finds and whose projections agree in at least `bits` bits.
 #[derive(Debug, Serialize)]
 pub(super) struct Cutoff {
     pub(super) bits: u32,
     /// Share of the found pairs that are the same. Undecided pairs count as found, as in the paper.
     pub(super) precision: Option<f64>,
-    /// R: the same pairs that are found, as a share of the same pairs that B alone finds.
+    /// R of the paper: the found `Truth::Same` pairs, as a share of the `Truth::Same` pairs that B alone
+    /// finds.
     pub(super) recall: Option<f64>,
     /// Score among the pairs that B finds.
     pub(super) score: Score,

@@ -14,9 +14,9 @@ use crate::report::Table;
 
 /// Cutoffs of table 11.
 const TABLE_11: std::ops::RangeInclusive<u32> = 351..=359;
-/// Cutoff of the paper.
+/// Cutoff that the paper chooses, in agreeing bits.
 const SOURCE_CUTOFF: u32 = 355;
-/// Minimum of R in the paper.
+/// Minimum of R (see [`Cutoff::recall`]) that the paper demands of a cutoff.
 const RELATIVE_MIN: f64 = 0.8;
 /// Seed by which families are distributed to the halves.
 const SEED: u64 = 7;
@@ -26,13 +26,13 @@ const SEED: u64 = 7;
 pub(super) struct Halves {
     /// Number of pairs of each half.
     pub(super) pairs: [usize; 2],
-    /// Scores on S1, for every cutoff.
+    /// Scores on the training half S1, for every cutoff.
     pub(super) training: Vec<Cutoff>,
     /// Cutoff that S1 chooses. `None` if B finds no correct pair in S1.
     pub(super) chosen: Option<u32>,
-    /// Scores on S2 of the cutoff of S1 and of the cutoff of the paper.
+    /// Scores on the test half S2, for the cutoff that S1 chooses and for the cutoff of the paper.
     test: Vec<Cutoff>,
-    /// Scores on S2 of the algorithms with the thresholds of the paper.
+    /// Scores of the algorithms on S2, with the thresholds of the paper.
     found: Vec<PartScore>,
 }
 

@@ -12,7 +12,7 @@ use crate::ground_truth::labelled::{Pair, Truth};
 use crate::ground_truth::score;
 use crate::report::{Table, percent};
 
-/// Largest distance of interest.
+/// Largest distance that has a row of its own. The last row counts all larger distances.
 pub(crate) const DISTANCE_MAX: u32 = 10;
 
 /// Numbers of pairs at one distance.
@@ -22,8 +22,9 @@ pub(crate) struct AtDistance {
     pub(crate) same: u64,
     pub(crate) other: u64,
     pub(crate) undecided: u64,
-    /// Weights of the same pairs and of the other pairs.
+    /// Total weight of the [`Truth::Same`] pairs.
     same_weight: f64,
+    /// Total weight of the [`Truth::Other`] pairs.
     other_weight: f64,
 }
 

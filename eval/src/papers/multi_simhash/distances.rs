@@ -24,11 +24,11 @@ const PIECE: usize = 256;
 /// Numbers of texts at each distance from a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Distances {
-    /// Copies of the query.
+    /// Number of copies of the query at each distance.
     pub(super) copies: [u32; DISTANCES],
-    /// Other pieces of pages, and copies of other queries.
+    /// Number of other pieces of pages, and of copies of other queries, at each distance.
     pub(super) real: [u32; DISTANCES],
-    /// Texts recombined from pieces.
+    /// Number of texts recombined from pieces, at each distance.
     pub(super) recombined: [u32; DISTANCES],
 }
 

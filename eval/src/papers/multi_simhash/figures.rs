@@ -19,7 +19,7 @@ struct Average {
     wrong: (f64, f64),
 }
 
-/// Figure over the sets of queries.
+/// Mean, deviation and range of a figure over the sets of queries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) mean: f64,
@@ -93,7 +93,8 @@ fn average(queries: &[Distances], below: usize, with_recombined: bool) -> Averag
     Average { precision, recall, f, wrong: (wrong.0 / count, wrong.1 / count) }
 }
 
-/// Threshold with the largest F. The smallest of equally good thresholds wins.
+/// Returns the threshold with the largest F, or 0 if every F is 0. `of` yields the thresholds with their F.
+/// The first of equally good thresholds wins.
 fn best(of: impl Iterator<Item = (usize, f64)>) -> usize {
     of.fold((0, 0.0), |best, (below, f)| if f > best.1 { (below, f) } else { best }).0
 }

@@ -93,7 +93,8 @@ fn cut(text: &str, pieces: &mut Vec<String>) {
     }
 }
 
-/// Keeps the pieces, in their order, that are like no piece kept before.
+/// Drops every piece that is too much like an earlier piece that was kept (see [`ALIKE`]). The other pieces
+/// stay in their order.
 fn apart(pieces: Vec<String>) -> anyhow::Result<Vec<String>> {
     let mut contents = Contents::default();
     // The baseline numbers contents in the order of the pieces. A copy gets the number of an earlier piece.

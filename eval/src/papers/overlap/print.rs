@@ -8,14 +8,15 @@ use doppel_terminal::svg::{Panel, PlotSeries, Rectangle};
 use super::{ChunkingMeasures, OverlapResult, PairingCost};
 use crate::report::{Report, Table, percent};
 
-/// Number of pages in the paper.
+/// Number of pages that the paper's authors counted.
 const SOURCE_PAGES: f64 = 24e6;
 /// Shares of pages without a replica in figure 1 of the paper, as far as its text states them: of whole
 /// pages, of four lines, and of two lines.
 const SOURCE_ALONE: [Option<f64>; 3] = [Some(0.64), None, Some(0.52)];
 /// Shares of whole pages by their number of replicas in figure 1 of the paper: from, to, and share.
 const SOURCE_BANDS: [(u64, u64, f64); 3] = [(1, 1, 0.64), (2, 2, 0.18), (10, 100, 0.05)];
-/// Savings of pages in the paper.
+/// Shares of pages that need not be visited, in the paper: for copies of whole pages, for chunks of four
+/// lines, and for chunks of two lines.
 const SOURCE_SAVED: [f64; 3] = [0.22, 0.29, 0.33];
 /// Savings of bytes in the paper, of 150 GB: "about 33 GB" and "almost 50 GB".
 const SOURCE_SAVED_BYTES: [Option<f64>; 3] = [Some(33e9 / 150e9), None, Some(50e9 / 150e9)];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::Settlement;
-use doppel_protocol::membership::{ReportedReplica as Heard, SILENCE};
+use doppel_protocol::membership::{ReportedReplica as Heard, SILENCE_OF_DEAD};
 
 use super::configuration::LogLease;
 use super::{KeeperState, KeptReplica, ReplicatedRange, lock};
@@ -64,7 +64,7 @@ impl TakeOverCandidate<'_> {
         let is_settled_here = settlement == Settlement::Standby && is_enough;
         for ahead in others().filter(|other| other.index > here) {
             let (node, has) = (&ahead.node, ahead.index);
-            if ahead.age < SILENCE || !is_wanted && !is_settled_here {
+            if ahead.age < SILENCE_OF_DEAD || !is_wanted && !is_settled_here {
                 return Err(ReplicaError::OtherAhead { range, node: node.clone() });
             }
             tracing::warn!(
@@ -111,11 +111,11 @@ impl KeeperState {
         let (now, membership) = (Instant::now(), &self.replication.membership);
         let is_heard = |node: &&String| {
             **node == self.replication.node
-                || membership.silence(node, now).is_some_and(|silence| silence < SILENCE)
+                || membership.silence(node, now).is_some_and(|silence| silence < SILENCE_OF_DEAD)
         };
         let before =
             replicated.replicas.iter().filter(is_heard).take_while(|node| **node != self.replication.node);
-        let mut wait = SILENCE + NEXT * u32::try_from(before.count()).unwrap_or(u32::MAX);
+        let mut wait = SILENCE_OF_DEAD + NEXT * u32::try_from(before.count()).unwrap_or(u32::MAX);
         let alive = now.saturating_duration_since(self.begun);
         let silence = membership.owner_silence(replicated.range, now);
         // While a cluster starts, each range is left to its first node.
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_take_over_always_waits_for_a_live_replica_that_is_ahead() {
-        let (live, silent) = (Duration::ZERO, SILENCE);
+        let (live, silent) = (Duration::ZERO, SILENCE_OF_DEAD);
         for settlement in [Settlement::Log, Settlement::Standby] {
             for is_wanted in [false, true] {
                 let others = [heard("a", 9, silent), heard("b", 6, live)];
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_record_of_a_silent_replica_delays_a_take_over_only_if_it_may_be_settled() {
-        let (live, silent) = (Duration::ZERO, SILENCE);
+        let (live, silent) = (Duration::ZERO, SILENCE_OF_DEAD);
         let others = [heard("a", 9, silent), heard("b", 5, live)];
         assert_eq!(allowed(Settlement::Log, &others, false), Err("a".to_owned()));
         assert_eq!(allowed(Settlement::Log, &others, true), Ok(()));

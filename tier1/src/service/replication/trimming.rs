@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use doppel_protocol::membership::{ReportedReplica as Heard, SILENCE};
+use doppel_protocol::membership::{ReportedReplica as Heard, SILENCE_OF_DEAD};
 use doppel_shared_log::{Extent, LogError, Sequence};
 
 use super::history::ValueHistory;
@@ -100,7 +100,7 @@ impl KeeperState {
         let (now, window) = (Instant::now(), self.replication.log_window);
         // A copy that is under way is not lost because one beat is.
         let is_there =
-            |other: &Heard| other.age < if other.sequence < other.needs { COPIES } else { SILENCE };
+            |other: &Heard| other.age < if other.sequence < other.needs { COPIES } else { SILENCE_OF_DEAD };
         let others = || {
             let heard = self.replication.membership.replicas(replicated.range, now);
             let others = heard.into_iter().filter(|other| other.node != self.replication.node);

@@ -235,8 +235,9 @@ impl PendingSearch {
         }
     }
 
-    /// Whether a limit ended the search in the last round. `Some(true)` if the search had begun,
-    /// `Some(false)` if it had not, and `None` if it has its answer.
+    /// Whether a limit ended the search in the last round: `Some(true)` if the search had begun, and
+    /// `Some(false)` if it had not. `None` if no limit ended the search: the search has its answer, or no
+    /// node stores its page.
     pub(in crate::router) fn unfinished(&self) -> Option<bool> {
         self.unfinished
     }

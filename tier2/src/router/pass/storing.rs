@@ -20,9 +20,9 @@ pub(in crate::router) struct StoreStage {
     plan: Arc<Plan>,
     range: RangeId,
     epoch: Epoch,
-    /// Index of the last order before these.
+    /// Index of the order before the first order of this stage.
     after: u64,
-    /// Index of the last of these orders.
+    /// Index of the last order of this stage.
     through: u64,
     nodes: Vec<NodeWork>,
     /// Changes of the search queue, in order. They are made once everything is stored (G4).

@@ -5,7 +5,7 @@ use doppel_partitioning::Plan;
 use doppel_protocol::{IndexState, IndexStateError, IndexStateItem};
 use serde::{Deserialize, Serialize};
 
-/// Version of the form.
+/// Version of the format in which the plan is stored.
 const VERSION: u32 = 4;
 
 /// The basis of a learned map: when and for what it was learned.
@@ -17,7 +17,7 @@ pub(crate) struct LearningBasis {
     pub(crate) partitions: u32,
 }
 
-/// The first line.
+/// The first line of a stored plan, which describes the plan in the second line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanHeader {
@@ -47,7 +47,7 @@ pub(crate) fn load(state: &dyn IndexState) -> Result<Option<(Plan, LearningBasis
     }))
 }
 
-/// Why these bytes are not a plan. `None` if they are one.
+/// Returns why `bytes` are not a stored plan, or `None` if they are one.
 pub(crate) fn damage(bytes: &[u8]) -> Option<String> {
     parse(bytes).err().map(|unusable| unusable.to_string())
 }

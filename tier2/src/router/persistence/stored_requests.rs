@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stored_plan::LearningBasis;
 
-/// Version of the form.
+/// Version of the format in which requests are stored.
 const VERSION: u32 = 1;
 
 /// A request that was accepted.
@@ -62,7 +62,7 @@ pub(crate) fn load(state: &dyn IndexState) -> Result<VecDeque<StoredRequest>, In
     Ok(VecDeque::new())
 }
 
-/// Why these bytes are not requests. `None` if they are.
+/// Returns why `bytes` are not stored requests, or `None` if they are.
 pub(crate) fn damage(bytes: &[u8]) -> Option<String> {
     parse(bytes).err().map(|error| error.to_string())
 }

@@ -133,7 +133,8 @@ impl<'s> Scanner<'s> {
         Ok(Some(token))
     }
 
-    /// Skips white space and comments. Returns whether a line ends in them.
+    /// Skips white space and comments. Returns whether a line ends in the skipped text. Fails if a comment
+    /// has no end.
     fn skip_blanks(&mut self) -> Result<bool, UncertainScript> {
         let mut line_ends = false;
         loop {

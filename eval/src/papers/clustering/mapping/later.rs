@@ -35,7 +35,8 @@ pub(super) struct LaterData {
     pub(super) ours: Spread,
     /// Imbalance of the data sets distributed at random.
     pub(super) floor: Spread,
-    /// Imbalance of the data sets on a line that is cut at the quantiles of the sample.
+    /// Imbalance of the data sets at the limit: contents have random places on a line, and quantiles of the
+    /// sample divide the line among the nodes.
     pub(super) limit: Spread,
 }
 
@@ -129,7 +130,7 @@ fn deal(sizes: &[usize], nodes: usize, mut node: impl FnMut() -> usize) -> Sprea
 }
 
 impl Spread {
-    /// Computes the mean and the variation of the imbalances of data sets.
+    /// Computes the mean of some imbalances, and their standard deviation divided by the mean.
     fn of(values: &[f64]) -> Self {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

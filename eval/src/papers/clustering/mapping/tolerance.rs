@@ -93,7 +93,8 @@ impl Tolerance {
     }
 }
 
-/// Smallest value that `share` percent of the values do not exceed.
+/// Returns the smallest of the values that is at least as large as `share` percent of the values. 0 if there
+/// are no values.
 fn quantile(mut values: Vec<f64>, share: u8) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let rank = (values.len() * usize::from(share)).div_ceil(100).max(1);

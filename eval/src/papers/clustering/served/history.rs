@@ -82,7 +82,7 @@ impl History {
         }
     }
 
-    /// Records that the batch was acknowledged.
+    /// Records that the server has now acknowledged the batch.
     pub(super) fn acknowledge(&mut self, batch: &[Fetch]) {
         let now = Instant::now();
         for Fetch { submission, .. } in batch {

@@ -1,6 +1,6 @@
 //! Owners whose disk is full, while no other node can take their range over.
 
-use doppel_protocol::membership::SILENCE;
+use doppel_protocol::membership::SILENCE_OF_DEAD;
 
 use super::*;
 
@@ -41,9 +41,9 @@ fn a_node_whose_replica_waits_to_be_reopened_sends_beats_and_stops_in_time() {
         replicas.iter().any(|replica| replica.trouble.is_some() && !replica.owns)
     });
     let began = Instant::now();
-    while began.elapsed() < 2 * SILENCE {
+    while began.elapsed() < 2 * SILENCE_OF_DEAD {
         let silence = cluster.membership.silence(&node.name, Instant::now()).unwrap();
-        assert!(silence < SILENCE, "{silence:?}");
+        assert!(silence < SILENCE_OF_DEAD, "{silence:?}");
         thread::sleep(Duration::from_millis(50));
     }
     cluster.end(node);

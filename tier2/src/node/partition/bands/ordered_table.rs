@@ -207,7 +207,7 @@ impl OrderedTable {
         self.items += 1;
     }
 
-    /// Adds the empty cells behind the last item.
+    /// Adds empty cells behind the last item until the table has a cell for each home.
     fn fill_up(&mut self) {
         self.cells.resize(self.homes.max(self.cells.len()), EMPTY);
     }
