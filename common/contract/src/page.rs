@@ -38,7 +38,7 @@ pub struct PageItem {
     pub body: PageBody,
     /// Time of the fetch. The receiver fills in a missing time.
     pub fetched_at: Option<Timestamp>,
-    /// Any measure of popularity, finite and not negative. Only its order of magnitude matters.
+    /// Any measure of popularity, finite and not negative. The winner order compares it in powers of two.
     pub popularity: Option<f64>,
     /// A language tag: letters, digits and hyphens, at most [`LANGUAGE_BYTES_MAX`]. The receiver may detect a
     /// missing one.

@@ -53,8 +53,8 @@ pub enum LogError {
     /// The log does not exist. It is never recreated automatically, because that would silently lose its
     /// entries.
     #[error(
-        "the log {log} does not exist. If its servers have just started, it may reappear; otherwise restore the \
-         cluster from a backup"
+        "the log {log} does not exist. If its servers have just started, it may reappear; otherwise start the \
+         cluster anew (docs/guides/grow-and-repair-a-cluster.md)"
     )]
     Missing {
         /// Name of the log.

@@ -19,7 +19,7 @@ pub struct BoundsArgs {
     /// Memory to use, such as 512MB or 2GiB; at least 96MiB.
     #[arg(long, value_name = "SIZE", default_value = "512MB")]
     memory: ByteSize,
-    /// Room for temporary files. Where it does not suffice, nothing is found and the command says so.
+    /// Room for temporary files. If it is not enough, the command fails without a result.
     #[arg(long, value_name = "SIZE", default_value = "16GB")]
     disk: ByteSize,
     /// Where temporary files are [default: TMPDIR, or /tmp].

@@ -72,8 +72,8 @@ pub enum MetaError {
     Log(#[from] LogError),
     /// The stream has no description.
     #[error(
-        "the stream {0} has no description of the cluster: it is not the stream that `doppel init` has created. Restore the \
-         cluster from a backup, or name its own log servers"
+        "the stream {0} has no description of the cluster: it is not the stream that `doppel init` has created. Name the \
+         log servers of the cluster, or start it anew (docs/guides/grow-and-repair-a-cluster.md)"
     )]
     Empty(String),
     /// The description has a newer form than this program reads.

@@ -65,7 +65,7 @@ pub(crate) struct PageSchema {
     /// Time at which the page was fetched, in RFC 3339, at most 24 hours ahead. Default: now.
     #[schema(value_type = Option<TimeForm>)]
     fetched_at: Option<String>,
-    /// Any measure of popularity, not negative. Its order of magnitude counts in the winner order.
+    /// Any measure of popularity, not negative. The winner order compares it in powers of two.
     #[schema(minimum = 0)]
     popularity: Option<f64>,
     /// Language tag. Without a tag, the service detects the language of the text if the server was started

@@ -209,7 +209,8 @@ fn the_documented_limits_are_the_limits_of_the_service() {
 fn the_manual_lists_every_type_of_problem() {
     let manual = include_str!("../../../docs/reference/http-conventions.md");
     let row = |kind: ProblemKind| {
-        format!("| `{}` | {} | {} |", kind.name(), kind.status().as_u16(), kind.meaning())
+        let meaning = kind.meaning().replace("docs/reference/security.md", "[security](security.md)");
+        format!("| `{}` | {} | {meaning} |", kind.name(), kind.status().as_u16())
     };
     let expected = ProblemKind::ALL.map(row).join("\n");
     assert!(manual.contains(&expected), "the table should be:\n{expected}");

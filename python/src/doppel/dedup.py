@@ -86,7 +86,7 @@ def dedup(
     one. Nothing is taken for a URL by itself. `date` names
     when a row was fetched, as a date, a time (UTC where it has no zone), a text in RFC 3339, or seconds or milliseconds since 1970: who
     was seen on an earlier day wins. What is no date makes a bad row. `popularity` names a column of numbers, finite and not negative: of a
-    group the row with the greatest order of magnitude wins, before dates and URLs are looked at. A null says nothing, and what is no such
+    group the row in the highest class of powers of two wins, before dates and URLs are looked at. A null says nothing, and what is no such
     number makes a bad row. Without URL, date and popularity the first row of a group wins.
 
     With `progress=True` lines on standard error say how many rows were read and how long the grouping takes.

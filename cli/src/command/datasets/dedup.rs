@@ -47,8 +47,8 @@ use report_plan::ReportPlan;
 /// same output, including the ids of groups. (With --data the same groups have other ids than without.) If a
 /// run is interrupted, the same command continues after the last file that was read to its end, or starts
 /// again (docs/reference/records.md). A directory that was made at once has no snapshots, so the first
-/// `doppel serve` builds the index from all signatures: it answers status questions at once and decides new
-/// pages later.
+/// `doppel serve` builds the index from all signatures: it answers status questions when the database is
+/// open, and decides new pages when the index is complete.
 ///
 /// An existing collection is continued page by page. A file that the collection has read to its end is not
 /// read again while the file is unchanged, unless --kept, --removed or --report needs its records. If a file

@@ -42,8 +42,8 @@ pub enum MetaUnavailable {
     #[error(
         "the stream {stream} is not there, at the log servers {servers}. Check that `cluster` in {} is what `doppel init` has \
          written there, and that `servers` below [log] are the log servers of this cluster. If these have just been started, \
-         wait some seconds. Otherwise the stream is lost: put it back with `nats stream restore`, or restore a backup \
-         (docs/guides/grow-and-repair-a-cluster.md)",
+         wait some seconds. Otherwise the stream is lost: put it back with `nats stream restore`, or start the \
+         cluster anew (docs/guides/grow-and-repair-a-cluster.md)",
         file.display()
     )]
     Missing {

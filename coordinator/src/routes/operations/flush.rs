@@ -22,15 +22,19 @@ use crate::request::extract::{Query, number};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FlushQuery {
-    /// Whether to wait until every page accepted before the call is decided.
+    /// Whether to wait until every page accepted before the call is decided. Default: false.
     #[serde(default)]
     wait: bool,
-    /// Maximum number of seconds to wait, 1 to 3,600. Default: 60.
+    /// Maximum number of seconds to wait, 1 to 3,600. Default: 60. Without `wait=true` it has no effect.
     #[param(minimum = 1, maximum = 3_600)]
     timeout: Option<u64>,
 }
 
 /// Decide every page that was accepted before the call.
+///
+/// By default the call does not wait. It starts the decisions, and answers at once with what is left to do.
+/// With `wait=true` the call waits until every page is decided, or until `timeout` is over. `done` says
+/// whether every page is decided.
 ///
 /// A flush waits for the pages of all clients. A large backlog of one client therefore delays the flushes of
 /// the others.

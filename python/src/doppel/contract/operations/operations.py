@@ -82,12 +82,15 @@ class OperationsCalls(Caller):
     def flush(self, *, wait: bool | None = None, timeout: int | None = None) -> Flushed:
         """Decide every page that was accepted before the call.
 
-        A flush waits for the pages of all clients. A large backlog of one client therefore delays the flushes
-        of the others.
+        By default the call does not wait. It starts the decisions, and answers at once with what is left to
+        do. With `wait=true` the call waits until every page is decided, or until `timeout` is over. `done`
+        says whether every page is decided. A flush waits for the pages of all clients. A large backlog of one
+        client therefore delays the flushes of the others.
 
-        `wait`: Whether to wait until every page accepted before the call is decided.
+        `wait`: Whether to wait until every page accepted before the call is decided. Default: false.
 
-        `timeout`: Maximum number of seconds to wait, 1 to 3,600. Default: 60.
+        `timeout`: Maximum number of seconds to wait, 1 to 3,600. Default: 60. Without `wait=true` it has no
+        effect.
 
         A server with tokens asks for one with the role `write`.
         """
@@ -217,12 +220,15 @@ class AsyncOperationsCalls(AsyncCaller):
     async def flush(self, *, wait: bool | None = None, timeout: int | None = None) -> Flushed:
         """Decide every page that was accepted before the call.
 
-        A flush waits for the pages of all clients. A large backlog of one client therefore delays the flushes
-        of the others.
+        By default the call does not wait. It starts the decisions, and answers at once with what is left to
+        do. With `wait=true` the call waits until every page is decided, or until `timeout` is over. `done`
+        says whether every page is decided. A flush waits for the pages of all clients. A large backlog of one
+        client therefore delays the flushes of the others.
 
-        `wait`: Whether to wait until every page accepted before the call is decided.
+        `wait`: Whether to wait until every page accepted before the call is decided. Default: false.
 
-        `timeout`: Maximum number of seconds to wait, 1 to 3,600. Default: 60.
+        `timeout`: Maximum number of seconds to wait, 1 to 3,600. Default: 60. Without `wait=true` it has no
+        effect.
 
         A server with tokens asks for one with the role `write`.
         """

@@ -76,7 +76,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     popularity: float | None = None
-    """Any measure of popularity, not negative. Its order of magnitude counts in the winner order."""
+    """Any measure of popularity, not negative. The winner order compares it in powers of two."""
 
     redirect_to: str | None = None
     """Target of the redirect. A page cannot redirect to itself."""
