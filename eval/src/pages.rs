@@ -29,7 +29,7 @@ use crate::report::{self, Report, ReportFormat, Table};
 use made_up::MadeUp;
 use real::RealTexts;
 
-/// Number of pages that all threads make before they are written.
+/// Number of pages that the threads make before these pages are written.
 const AHEAD: usize = 4_096;
 /// Number of pages that a thread makes at a time.
 const PIECE: usize = 64;

@@ -112,8 +112,8 @@ struct PolicyScores {
     /// Scores by kind of truth, in the order of `truths`.
     pairs: Vec<Scores>,
     cost: Cost,
-    /// Share of the pages that a group has besides one page. The product removes fewer: it keeps a page that
-    /// is like no kept page.
+    /// Share of the pages that would be removed if every group kept exactly one page. The product removes
+    /// fewer: it keeps a page that is like no kept page.
     beside: f64,
 }
 
@@ -268,7 +268,7 @@ impl GroupedPages<'_> {
         roots
     }
 
-    /// Counts the pages of the crawl that a group has besides one page.
+    /// Counts the pages of the crawl that would be removed if every group kept exactly one page.
     fn beside(&self) -> usize {
         // Pages without words are in no group.
         let own = &self.of_pages[..self.crawled.pages.len()];

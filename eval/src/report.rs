@@ -86,7 +86,7 @@ pub(crate) fn print_report(
 /// Writes the tables and the notes of a report.
 ///
 /// # Errors
-/// If `out` fails.
+/// If writing to `out` fails.
 pub(crate) fn write(report: &impl Report, form: ReportFormat, out: &mut dyn Write) -> io::Result<()> {
     for part in report.tables() {
         writeln!(out, "{}\n", part.title)?;

@@ -71,12 +71,12 @@ pub(crate) struct NodeConfig {
     /// Directory of the node. The node creates it if it does not exist.
     pub(crate) dir: PathBuf,
     pub(crate) policy: Policy,
-    /// The first incarnation. Every start has another one.
+    /// Incarnation with which the node begins. Every start of a node has a different one.
     pub(crate) incarnation: Incarnation,
     /// Threads that compare signatures. `None` if the calling thread compares.
     pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
-    /// Where tier 1 stores its signatures, if it runs in this process. `None` for a signature file of the
-    /// node.
+    /// Access to the signatures that tier 1 stores in this process. `None` if the node stores its signatures
+    /// in a file of its own.
     pub(crate) stored: Option<Arc<dyn StoredSignatures>>,
 }
 
@@ -99,7 +99,8 @@ pub(crate) struct LocalNode {
 /// State that the calls share which change the node.
 #[derive(Default)]
 struct ChangeState {
-    /// The tables have not been filled since the start. That needs the partitions of the first [`HostingPlan`].
+    /// Whether the tables have not been filled since the start. Filling them needs the partitions of the
+    /// first [`HostingPlan`].
     is_unfilled: bool,
     /// Export of the entries that leave this node, if an export is under way.
     export: Option<Export>,

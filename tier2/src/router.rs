@@ -80,17 +80,18 @@ pub(crate) struct Router {
     requests: Mutex<Requests>,
     positions: Mutex<BTreeMap<RangeId, RangePosition>>,
     snapshots: Mutex<Snapshots>,
-    /// A plan may be stored that did not become the present one.
+    /// Whether a plan may be stored that did not become the present one.
     plan_is_unsure: AtomicBool,
     /// Orders that were accepted and not yet carried out.
     waiting: AtomicUsize,
     /// Orders that were carried out since the start.
     done: AtomicU64,
-    /// A node has pages to search for again, and their range could not take them.
+    /// Whether nodes may have pages to search for again that no pass will hand over: their range could not
+    /// take the pages before, or the nodes were just fed.
     owes_repeats: AtomicBool,
     /// Number of steps that have failed since the last success.
     failures: AtomicUsize,
-    /// The worker thread has nothing to do.
+    /// Whether the worker thread had nothing to do in its last step.
     resting: AtomicBool,
     stopping: AtomicBool,
 }
@@ -103,9 +104,9 @@ struct NodeHandle {
     incarnation: Mutex<Option<Incarnation>>,
     /// Number of contents in its serving partitions, as last reported.
     contents: AtomicU64,
-    /// The node may have partitions that no plan assigns to it.
+    /// Whether the node may have partitions that no plan assigns to it.
     drops: AtomicBool,
-    /// The node may have pages to search for again.
+    /// Whether the node may have pages to search for again.
     repeats: AtomicBool,
 }
 

@@ -106,7 +106,8 @@ impl SimulatedIndex {
         made.is_ok()
     }
 
-    /// Feeds the nodes that were started anew. Returns whether no node is lost.
+    /// Has the router feed the nodes that were started anew. Returns `false` if a node still has to be told
+    /// what to host.
     pub fn tend(&self) -> bool {
         self.router.check_nodes();
         if self.router.has_lost_nodes() {

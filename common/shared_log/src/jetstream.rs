@@ -32,17 +32,18 @@ use readers::Readers;
 use sent_bytes::SentBytes;
 pub use state::{EngineState, Follower, Greeting, LogTraffic, ServerState, StreamContents, StreamState};
 
-/// Time without contact after which a leader counts a server as unreachable. A leader hears from each server
-/// once per second, and the other servers elect another leader after four seconds at the earliest.
+/// Time without contact after which the leader of a stream counts as cut off from a server. A leader hears
+/// from each server once per second, and the other servers elect another leader after four seconds at the
+/// earliest.
 pub const LED: Duration = Duration::from_secs(3);
 
 /// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an
 /// election.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// Maximum time for a request, including its wait for room in the queue to the servers. The client has no
-/// timeout of its own for this wait. Without a connection, the client does not empty the queue, so the queue
-/// fills.
+/// Maximum time for a request other than an append, including its wait for room in the queue to the servers.
+/// The client has no timeout of its own for this wait. Without a connection, the client does not empty the
+/// queue, so the queue fills.
 const REQUEST: Duration = Duration::from_millis(2_500);
 
 /// Size of a message beyond the entry, in bytes: the header with the expected sequence number.
@@ -158,9 +159,9 @@ impl JetStreamLog {
     }
 }
 
-/// Whether the answering server has lately heard from most of the servers with a copy. A leader that is cut
-/// off continues for 10 to 20 seconds (nats-server, `lostQuorumInterval`), while the other servers elect a
-/// new leader after 4 seconds.
+/// Whether the answering server has heard from at least half of the other servers with a copy within [`LED`],
+/// so that they form a majority with it. A leader that is cut off continues for 10 to 20 seconds
+/// (nats-server, `lostQuorumInterval`), while the other servers elect a new leader after 4 seconds.
 fn is_led(info: &Info) -> bool {
     let Some(cluster) = &info.cluster else { return true };
     let reached = cluster.replicas.iter().filter(|peer| state::has_been_heard(peer, LED)).count();

@@ -123,9 +123,9 @@ pub trait SharedLog: Send + Sync {
     /// If the log does not answer, or the entry after `after` was trimmed.
     fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<LogEntry>, LogError>;
 
-    /// Returns announced entries after a position, in order and without a gap. The call does not ask the log.
-    /// If the result is empty, the log may still have more entries. If the log has lost its tail, it may
-    /// contain other entries at these positions.
+    /// Returns announced entries after a position, in order and without a gap. The call does not ask the log,
+    /// and may drop announced entries up to the position. If the result is empty, the log may still have more
+    /// entries. If the log has lost its tail, it may contain other entries at these positions.
     fn told(&self, after: Sequence) -> Vec<LogEntry>;
 
     /// Returns what the log contains. It includes every append that was acknowledged before the call. Unlike
@@ -152,8 +152,8 @@ pub trait SharedLog: Send + Sync {
     /// necessarily receive its own report.
     fn report(&self, reader: &str, report: &Bytes);
 
-    /// Waits at most `limit` until the last report of some reader satisfies `is_wanted`. Returns whether a
-    /// report does.
+    /// Waits at most `limit` until the last report of some reader satisfies `is_wanted`. Returns whether such
+    /// a report has arrived.
     fn await_report(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool;
 
     /// Removes the entries up to `through`, but never the last entry. Sequence numbers do not change.
@@ -173,8 +173,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// added.
 ///
 /// # Errors
-/// See [`AppendError`]. Returns `Unknown` and [`LogError::Unavailable`] only if the outcome is still unknown
-/// after `limit`.
+/// See [`AppendError`]. While the log is unavailable, the call repeats its attempts for at most `limit`, and
+/// then returns [`LogError::Unavailable`]. If an attempt may have added the entry, the call returns
+/// [`AppendError::Unknown`] instead of any other error, unless it reads another entry after `expected`.
 pub fn append_surely(
     log: &dyn SharedLog,
     expected: Sequence,

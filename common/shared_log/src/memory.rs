@@ -19,11 +19,11 @@ pub enum LogFault {
     AnswerLost,
     /// An append is lost on its way to the log.
     CallLost,
-    /// An append is delayed until after the next call, and has no answer.
+    /// An append is delayed until after the next append or read, and has no answer.
     CallLate,
     /// An append or a read fails before it is sent.
     Away,
-    /// An append is carried out, but the answer states the next sequence number.
+    /// An append is carried out, but the answer states the sequence number after the entry's own.
     Misplaced,
 }
 
@@ -44,7 +44,7 @@ struct State {
     trimmed: u64,
     entries: VecDeque<Bytes>,
     faults: VecDeque<LogFault>,
-    /// Appends that arrive after the next call.
+    /// Appends that arrive after the next append or read.
     late_appends: Vec<(Sequence, Bytes)>,
     /// Last entry that the lagging leader shows; `None` if the leader shows all entries.
     shown_through: Option<Sequence>,

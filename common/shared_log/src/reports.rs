@@ -35,7 +35,8 @@ impl Reports {
         self.changed.notify_all();
     }
 
-    /// Waits at most `limit` until a stored report satisfies `is_wanted`. Returns whether a report does.
+    /// Waits at most `limit` until a stored report satisfies `is_wanted`. Returns whether there is such a
+    /// report.
     pub(crate) fn wait(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let is_satisfied =

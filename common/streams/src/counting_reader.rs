@@ -50,7 +50,7 @@ impl CountingReader {
         Self { from: Origin::Unseekable(Box::new(from)), read: 0, returned: Vec::new() }
     }
 
-    /// File offset of the next byte.
+    /// File offset of the next byte that this reader delivers.
     pub(crate) fn position(&self) -> u64 {
         self.read
     }
@@ -69,14 +69,15 @@ impl CountingReader {
         }
     }
 
-    /// Takes back bytes that were read last. The next reads return them again.
+    /// Takes back `bytes`, which must be the last bytes that were read. The next reads return them again.
     pub(crate) fn give_back(&mut self, bytes: &[u8]) {
         self.read = self.read.saturating_sub(bytes.len() as u64);
         self.returned.extend(bytes.iter().rev());
     }
 }
 
-/// File offset of the next byte that a buffered reader returns.
+/// Returns the file offset of the next byte that `file` returns. This byte may already be in the buffer of
+/// `file`.
 pub(crate) fn position(file: &BufReader<CountingReader>) -> u64 {
     file.get_ref().position() - file.buffer().len() as u64
 }

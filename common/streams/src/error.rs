@@ -132,9 +132,9 @@ pub enum Reason {
     TooLarge {
         /// Name of the data above the limit, such as `a record`.
         what: &'static str,
-        /// Its size in bytes, or a lower bound of the size. For cells, their number.
+        /// Size of the data in bytes, or a lower bound of the size. For a row of cells, the number of cells.
         bytes: u64,
-        /// The limit, in the unit of `bytes`.
+        /// The limit in bytes, or for a row of cells, the maximum number of cells.
         max: u64,
     },
     /// A URL that is not a valid page URL.
@@ -157,7 +157,7 @@ pub enum Reason {
     /// names.
     #[error("the body is encoded as {0:?}, which cannot be read")]
     Coding(String),
-    /// A body with more encodings than the reader undoes.
+    /// A body with more encodings than the reader undoes. The payload is the maximum number.
     #[error("the body has more than {0} encodings")]
     Codings(usize),
     /// Content that is binary or compressed data instead of text.
@@ -293,7 +293,7 @@ pub enum FieldProblem {
     RepeatedId(String),
 }
 
-/// Why the head of a WARC record is invalid.
+/// Why the head of a WARC or ARC record is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
     /// The bytes do not begin like a WARC record.

@@ -1,13 +1,15 @@
 //! Bounds that protect the reader from hostile or damaged input: sizes, expansion, memory and dates.
 //!
-//! Every reader of this crate takes a copy of [`Limits`]. Input beyond a limit never aborts the process; it
-//! becomes an error item.
+//! Every reader of this crate takes a copy of [`Limits`]. Input beyond a limit never aborts the process; the
+//! reader reports it as an error.
 
 use super::error::Reason;
 use doppel_contract::page::{AHEAD_MAX_MS, LINE_BYTES_MAX, PAGE_BYTES_MAX};
 use doppel_model::Timestamp;
 
-/// Limits of a crawl reader. Input beyond a limit gives an error item.
+/// Limits of a crawl reader. The reader reports input beyond a limit as an error.
+/// [`originals_max`](Self::originals_max) and [`ids_max`](Self::ids_max) only limit what the reader
+/// remembers.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Current time of the run. The reader rejects dates more than 24 hours after it.
@@ -24,7 +26,8 @@ pub struct Limits {
     /// 1,032; web pages reach about 20.
     pub expansion_ratio_max: u64,
     /// The largest window that a zstd frame may request, in bytes. The decoder of each open file allocates
-    /// that much memory. Values above [`ZSTD_WINDOW_BYTES_MAX`](crate::ZSTD_WINDOW_BYTES_MAX) have no effect.
+    /// the window that the frame requests. Values above
+    /// [`ZSTD_WINDOW_BYTES_MAX`](crate::ZSTD_WINDOW_BYTES_MAX) have no effect.
     pub zstd_window_max: u64,
     /// The largest batch of an Arrow file, in bytes. The limit applies to the stored size and to the unpacked
     /// size.

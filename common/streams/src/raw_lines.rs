@@ -32,12 +32,13 @@ impl RawLines {
         &self.line
     }
 
-    /// Whether damage ended the reading.
+    /// Whether reading ended before the end of the file, because of damage or because the caller called
+    /// [`break_off`](Self::break_off).
     pub fn broke_off(&self) -> bool {
         self.broke_off
     }
 
-    /// Stops reading, because the caller cannot use the file.
+    /// Stops reading, because the caller cannot use the rest of the file.
     pub fn break_off(&mut self) {
         (self.ended, self.broke_off) = (true, true);
     }

@@ -14,7 +14,7 @@ pub enum SkipReason {
     ContentType,
     /// A WARC revisit that found the page unchanged.
     Unchanged,
-    /// A WARC revisit that refers to a record which this file does not contain.
+    /// A WARC revisit that refers to a record which the reader did not find in this file.
     OriginalUnknown,
     /// A WARC revisit with an unknown profile.
     RevisitProfile,
@@ -38,7 +38,8 @@ pub enum SkipReason {
     Hidden,
     /// A symbolic link or a special file.
     Link,
-    /// A redirect or death in a record whose URL is missing or not read. Only a URL can be redirected or die.
+    /// A redirect, or the death of a page, in a record whose URL is missing or not read. Only the page of a
+    /// URL can be redirected or die.
     NoRow,
 }
 

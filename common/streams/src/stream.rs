@@ -67,9 +67,9 @@ pub struct Stream {
 
 /// A position in the unpacked data of a file, to which [`Stream::return_to`] can return.
 pub struct ReturnPoint {
-    /// File offset of the member that contains the position.
+    /// File offset of the position's member, or of the position itself in an uncompressed file.
     member: u64,
-    /// Number of unpacked bytes before the position within the member. Always 0 in an uncompressed file.
+    /// Number of unpacked bytes before the position within the member. 0 in an uncompressed file.
     skipped: u64,
     /// Number of unpacked bytes before the position in all members.
     consumed: u64,
@@ -276,7 +276,7 @@ impl Stream {
         self.consumed_before = self.consumed;
     }
 
-    /// Returns the next bytes of the current member, at least one. Empty at the end of the member.
+    /// Returns the next bytes of the current member: at least one byte, or none at the end of the member.
     pub fn data(&mut self) -> Result<&[u8], Reason> {
         self.peek(1)?;
         Ok(&self.window[self.start..self.end])

@@ -9,13 +9,14 @@ pub const ZSTD_WINDOW_BYTES_MAX: u64 = 1 << 31;
 /// Length of the longest frame header after the magic number, in bytes.
 pub(crate) const HEADER_MAX: usize = 1 + 1 + 4 + 8;
 
-/// Length of a header whose first byte is `descriptor`, in bytes.
+/// Length of a header whose first byte is `descriptor`, in bytes. The magic number is not part of the header.
 pub(crate) fn length(descriptor: u8) -> usize {
     let window = usize::from(!is_single_segment(descriptor));
     1 + window + dictionary_bytes(descriptor) + content_size_bytes(descriptor)
 }
 
-/// The window that a complete header requests, in bytes. `None` if the header is cut off.
+/// The window that a frame requests, in bytes. `header` begins after the magic number. `None` if the header
+/// is cut off.
 pub(crate) fn window(header: &[u8]) -> Option<u64> {
     let (descriptor, rest) = header.split_first()?;
     if !is_single_segment(*descriptor) {

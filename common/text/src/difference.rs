@@ -39,7 +39,8 @@ pub struct WordRun {
     pub is_only_here: bool,
 }
 
-/// The first words of a text, each with one space behind it: at most `bytes_max` bytes.
+/// Returns the first words of a text, each with one space behind it: at most `bytes_max` bytes. The last word
+/// may be cut off, and then has no space behind it.
 #[must_use]
 pub fn first_words(text: &str, bytes_max: usize) -> String {
     let mut words = String::new();

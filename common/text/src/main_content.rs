@@ -250,11 +250,12 @@ impl Element {
 /// Regions of the text of a page, and the open elements that determine the next region.
 #[derive(Debug, Default)]
 pub(super) struct MainContent {
-    /// Begin of each region in the text, in ascending order. Text before the first entry is [`Region::Page`].
+    /// Beginning of each region in the text, in ascending order. Text before the first entry is
+    /// [`Region::Page`].
     regions: Vec<(usize, Region)>,
     is_title: bool,
     omitted: Option<(OmittedElement, OmissionRule)>,
-    /// Position in the text where the omitted element begins.
+    /// Position in the text after the start tag of the omitted element.
     omitted_at: usize,
     main: Option<Element>,
     /// Number of open articles and sections.

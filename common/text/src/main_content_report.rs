@@ -117,8 +117,9 @@ struct Shortened {
 }
 
 impl Shortened {
-    /// Appends `run` until the text has `chars_max` characters. White space becomes a single space, and so do
-    /// control characters, because a terminal would obey them.
+    /// Appends `run` until the text has `chars_max` characters. If the text is longer, its last character
+    /// becomes an ellipsis. White space becomes a single space, and so do control characters, because a
+    /// terminal would obey them.
     fn append(&mut self, run: &[u8], chars_max: usize) {
         if self.is_cut || chars_max == 0 {
             return;

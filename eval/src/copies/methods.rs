@@ -16,7 +16,8 @@ use doppel_text::{Extractor, PageText};
 use super::pairs::{LabelledPairs, Pair};
 use crate::ground_truth::kind::TruthKind;
 
-/// Methods whose thresholds are varied.
+/// The policy `copies` with its default threshold. `doppel-eval copies` also measures this policy,
+/// [`JACCARD`] and [`CONTENT`] with other thresholds.
 pub(super) const COPIES: &str = "copies";
 pub(super) const JACCARD: &str = "jaccard:tau=0.8";
 pub(super) const CONTENT: &str = "content:tau=0.8";

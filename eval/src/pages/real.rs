@@ -90,7 +90,7 @@ impl Newest {
     }
 }
 
-/// Spellings of words, by number.
+/// Words with their numbers: the number of each spelling, and the spelling of each number.
 #[derive(Default)]
 struct Vocabulary {
     numbers: HashMap<Box<str>, u32>,
@@ -98,7 +98,7 @@ struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Words of a text. Empty if the text is too short.
+    /// Returns the numbers of the words of a text, in text order. Empty if the text is too short.
     fn words(&mut self, text: &str) -> Vec<u32> {
         let characters: usize = text.split_whitespace().map(|word| word.chars().count() + 1).sum();
         if characters <= CHARACTERS_MIN {

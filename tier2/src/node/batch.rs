@@ -137,7 +137,8 @@ impl LocalNode {
         PlannedSearch { search, role, interrupted, limit }
     }
 
-    /// Keeps the state of searches that did not get their turn for a later call.
+    /// Undoes the planning of searches that did not get their turn. Keeps the state of an interrupted search
+    /// for a later call, and takes back the role of any other search.
     fn put_off(&self, planned: Vec<PlannedSearch>) {
         for PlannedSearch { search, role, interrupted, .. } in planned.into_iter().rev() {
             if let Some(interrupted) = interrupted {

@@ -28,7 +28,7 @@ pub(crate) struct Core {
 /// A signature that was read.
 pub(crate) struct LoadedSignature {
     pub(crate) signature: Arc<Signature>,
-    /// The signature was fetched from tier 1, and should be stored again.
+    /// Whether the signature was fetched from tier 1, and should be stored again.
     pub(crate) fetched: bool,
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Partition {
     pub(crate) id: PartitionId,
     /// The box.
     pub(crate) bounds: Bounds,
-    /// Slots below this one have been dropped.
+    /// First slot that has not been dropped. All slots before it have been dropped.
     pub(crate) dropped_to: u32,
     /// Contents that have changed since they were copied to partitions of the next plan. `None` if the
     /// partition is not being copied.

@@ -22,8 +22,8 @@ pub(super) struct Repeats {
     numbers: HashMap<ContentHash, u64, Seeded>,
 }
 
-/// Adds a repeat. It replaces an earlier repeat of the same content.
 impl Repeats {
+    /// Adds a repeat. It replaces an earlier repeat of the same content.
     pub(super) fn push(&mut self, page: PageId, content: ContentHash) {
         self.last += 1;
         if let Some(earlier) = self.numbers.insert(content, self.last) {
@@ -40,7 +40,7 @@ impl Repeats {
             .collect()
     }
 
-    /// Forgets the repeats up to this number.
+    /// Forgets the repeats with numbers up to `through`.
     pub(super) fn forget(&mut self, through: u64) {
         let left = self.waiting.split_off(&through.saturating_add(1));
         for (number, (_, content)) in std::mem::replace(&mut self.waiting, left) {

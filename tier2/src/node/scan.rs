@@ -66,7 +66,8 @@ pub(super) fn read(core: &mut Core, stopping: &AtomicBool) -> Result<(), Error> 
     }
 }
 
-/// Stores an entry for a signature with this record. Returns whether it did.
+/// Stores an entry for a signature, which has this record. Returns `false` and stores nothing if the content
+/// has no tokens, has its home on another node, or is stored already.
 fn store(tables: &mut IndexTables, signature: &Signature, record: SignatureRecord) -> bool {
     let lengths = tables.lexicon().lengths(signature);
     // Skips a signature whose home is on another node under the present plan, and one that the store has

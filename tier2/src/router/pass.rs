@@ -23,7 +23,8 @@ use round::Round;
 use search_queue::SearchQueue;
 use storing::StoreStage;
 
-/// Smallest size of a round after one that ended at its cost limit.
+/// Smallest limit of the number of searches in a round. The limit applies after a round that reached its cost
+/// limit before all its searches began.
 const SEARCHES_MIN: usize = 64;
 
 /// Orders that are under way.
@@ -32,7 +33,8 @@ pub(crate) struct Pass {
     storing: Option<StoreStage>,
     queue: SearchQueue,
     round: Option<Round>,
-    /// Largest number of searches in the next round. `None` means `batch_max`.
+    /// Largest number of searches in the next round. `None` means `batch_max`: no search of the last round
+    /// was left unbegun.
     round_max: Option<usize>,
 }
 

@@ -79,9 +79,9 @@ impl Router {
         position.released = position.released.max(through);
     }
 
-    /// Index of the last order that feeding a node from now on covers. The contents that the range offers
-    /// include all its orders up to `ordered`. Orders that the router holds are sent to the node
-    /// nevertheless.
+    /// Returns the index of the last order that counts as applied once a node has been fed from now on. The
+    /// contents that the range offers include all its orders up to `ordered`. If this router has received
+    /// orders of the range, the node nevertheless gets every order that can still be sent.
     pub(super) fn fed_index(&self, range: RangeId, epoch: Epoch, ordered: u64) -> u64 {
         let mut positions = lock(&self.positions);
         let position = positions.entry(range).or_default();

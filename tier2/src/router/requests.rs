@@ -16,7 +16,7 @@ use super::{Router, RouterError, lock};
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     queue: VecDeque<StoredRequest>,
-    /// The stored requests may differ from `queue`.
+    /// Whether the stored requests may differ from `queue`.
     stored_is_unsure: bool,
     /// How the last request ended.
     outcome: Option<RebalanceOutcome>,

@@ -18,9 +18,9 @@ use crate::node::LocalNode;
 pub struct CallFaults {
     /// One call in this many fails. 0 means that none fails.
     pub one_in: u64,
-    /// One removal in three is acknowledged and not carried out. This is a planted mistake.
+    /// Whether one removal in three is acknowledged and not carried out. This is a planted mistake.
     pub lose_removals: bool,
-    /// A node that starts counts as fed. This is a planted mistake.
+    /// Whether a node that starts counts as fed. This is a planted mistake.
     pub unfed: bool,
 }
 

@@ -33,9 +33,9 @@ type Items = Arc<Mutex<BTreeMap<IndexStateItem, Vec<u8>>>>;
 #[derive(Default)]
 struct RouterState {
     items: Items,
-    /// Another router is in charge of the state.
+    /// Whether another router is in charge of the state.
     is_replaced: AtomicBool,
-    /// Changes of the state report an error although they are made.
+    /// Whether changes of the state report an error although they are made.
     is_unsure: AtomicBool,
 }
 

@@ -22,11 +22,11 @@ pub(super) struct Source {
     pub(super) handle_results: ResultHandler,
     pub(super) repeats: Mutex<Vec<Repeat>>,
     pub(super) ranges: Mutex<Vec<PageRange>>,
-    /// Requests for signatures fail.
+    /// Whether requests for signatures fail.
     pub(super) is_away: AtomicBool,
-    /// The ranges are not listed, as if one of them had no owner.
+    /// Whether the ranges are not listed, as if one of them had no owner.
     pub(super) hides_ranges: AtomicBool,
-    /// The next results are received, but answered with an error.
+    /// Whether the next results are received, but answered with an error.
     pub(super) refuses_next: AtomicBool,
     /// The page of each change so far, in order. `None` if tier 1 keeps no log.
     pub(super) log: Mutex<Option<Vec<PageId>>>,

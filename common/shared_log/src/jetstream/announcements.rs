@@ -91,7 +91,8 @@ impl Announcements {
     }
 
     /// Records that the stream has no entry after `end`, although announcements up to `last` arrived before.
-    /// The stream may have lost its tail, so waiting readers ignore these announcements.
+    /// The stream may have lost its tail, so waiting readers ignore these announcements. Does nothing if a
+    /// later entry has been announced since.
     pub(super) fn note_end(&self, end: Sequence, last: Option<u64>) {
         let mut state = self.received.state();
         if last == Some(state.last) && state.last > end.0 {
@@ -99,7 +100,8 @@ impl Announcements {
         }
     }
 
-    /// Returns the announced entries after a position, up to the first gap.
+    /// Returns the announced entries after a position, up to the first gap. Drops the entries up to the
+    /// position.
     pub(super) fn entries_after(&self, after: Sequence) -> Vec<LogEntry> {
         self.received.state().entries.entries_after(after)
     }
@@ -109,7 +111,8 @@ impl Announcements {
         self.received.state().entries.forget(through);
     }
 
-    /// Waits until an entry beyond `after` is announced, but at most `limit` and at most [`SILENCE`].
+    /// Waits until an entry beyond `after` is announced, but at most `limit` and at most [`SILENCE`]. If the
+    /// last call waited for an entry beyond `after` too, only a later announcement ends the wait early.
     pub(super) fn wait(&self, after: u64, limit: Duration) {
         let state = self.received.state();
         // If an announced entry was not found, the log has lost it or lags behind. Wait for a newer

@@ -88,14 +88,14 @@ pub struct StreamSettings {
     pub max_bytes: u64,
 }
 
-/// A server of the log.
+/// A log server, as it describes itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// Name of the server.
     pub name: String,
     /// Version of the server, such as 2.15.1.
     pub version: (u32, u32, u32),
-    /// Maximum length of a message in bytes.
+    /// Maximum length of a message that the server accepts, in bytes.
     pub message_bytes_max: usize,
 }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::sent_bytes::SentBytes;
 
-/// How long a message waits for room in the queue to the servers.
+/// How long a message waits for room in the queue to the servers before it is dropped.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Pause before a subscription that has ended is renewed.

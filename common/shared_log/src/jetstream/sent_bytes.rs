@@ -1,5 +1,6 @@
-//! Counts the bytes of the entries and news that a process sends to the log servers. Headers and other
-//! requests are not counted. The client's own statistics count some messages twice.
+//! Counts the bytes of the entries and news that a process sends to the log servers. Messages that do not
+//! arrive are counted too; headers and other requests are not. The client's own statistics count some
+//! messages twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -81,7 +81,7 @@ pub struct StreamState {
 /// What a stream contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamContents {
-    /// Size of all entries in bytes.
+    /// Size of the entries and of the log's own data, in bytes.
     pub bytes: u64,
     /// Size in bytes above which appends are refused.
     pub bytes_max: Option<u64>,
@@ -91,7 +91,8 @@ pub struct StreamContents {
     pub last: u64,
     /// Number of servers that should have a copy.
     pub replicas: usize,
-    /// Whether the server is no member of a cluster. It then has the only copy, and reports no leader.
+    /// Whether the server that stores the stream belongs to no cluster. It then has the only copy, and
+    /// reports no leader.
     pub is_standalone: bool,
     /// The server of a cluster that orders the entries. `None` while the stream has no leader.
     pub leader: Option<String>,
@@ -196,9 +197,9 @@ fn follower(peer: &PeerInfo) -> Follower {
     Follower { server: peer.name.clone(), is_current, lag }
 }
 
-/// Whether the leader has heard from a follower lately. If the leader has heard nothing since its election,
-/// `active` is 0 and the follower is not marked offline (nats-server 2.15.1). Directly after contact,
-/// `active` can also be 0. An `active` of 0 therefore counts as no contact.
+/// Whether the leader has heard from a follower within the time `within`. If the leader has heard nothing
+/// since its election, `active` is 0 and the follower is not marked offline (nats-server 2.15.1). Directly
+/// after contact, `active` can also be 0. An `active` of 0 therefore counts as no contact.
 pub(super) fn has_been_heard(peer: &PeerInfo, within: Duration) -> bool {
     !peer.offline && !peer.active.is_zero() && peer.active < within
 }

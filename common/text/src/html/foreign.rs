@@ -50,7 +50,7 @@ impl Foreign {
         }
     }
 
-    /// Takes a start tag. Returns whether the tag itself is foreign. The answer equals
+    /// Updates the stack for a start tag. Returns whether the tag itself is foreign. The answer equals
     /// [`is_inside`](Self::is_inside) after the call, except for a root, and for a foreign element whose
     /// content is HTML.
     pub(crate) fn start(&mut self, name: &[u8], self_closing: bool) -> bool {
@@ -81,7 +81,7 @@ impl Foreign {
         true
     }
 
-    /// Takes an end tag.
+    /// Updates the stack for an end tag.
     pub(crate) fn end(&mut self, name: &[u8]) {
         let closed = match self.open.last_mut() {
             None => return,
@@ -126,7 +126,8 @@ fn is_foreign_end(name: &[u8]) -> bool {
     )
 }
 
-/// Whether the element is another HTML element that SVG and MathML do not have.
+/// Whether the element exists only in HTML, so that its end tag inside foreign content ends the foreign
+/// content. The elements of [`is_foreign_end`] are not listed again.
 #[rustfmt::skip]
 fn is_html(name: &[u8]) -> bool {
     matches!(

@@ -112,8 +112,8 @@ fn is_url(before: &str) -> bool {
     name.eq_ignore_ascii_case("url") && !before.ends_with(continues_name)
 }
 
-/// Returns the length of the string at the begin of `text`, including its quotes. `None` if the string is not
-/// closed on its line.
+/// Returns the length of the string at the beginning of `text`, including its quotes. `None` if the string is
+/// not closed on its line.
 fn string_length(text: &str) -> Option<usize> {
     let quote = *text.as_bytes().first()?;
     let mut bytes = text.bytes().enumerate().skip(1);

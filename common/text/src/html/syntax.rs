@@ -58,8 +58,8 @@ pub(crate) fn has_raw_text(element: &[u8]) -> bool {
     raw_state(element).is_some() || matches!(element, b"iframe" | b"noframes" | b"noscript")
 }
 
-/// Elements that the reader of HTML treats specially, even if it finds no lines, main content or source
-/// tokens. Foreign content (SVG and MathML) has further rules.
+/// Elements that the reader of HTML always treats specially, even if the caller requests no lines, main
+/// content or source tokens. Foreign content (SVG and MathML) has further rules.
 const SPECIAL_ELEMENTS: [&str; 17] = [
     "base",
     "iframe",

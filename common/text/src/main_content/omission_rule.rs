@@ -1,7 +1,9 @@
 //! The rules that omit text from the main content. Each omitted piece of text names one rule, so that a
 //! person can see why it was omitted.
 
-/// Reason why a piece of text is not part of the main content. If several rules apply, the first one counts.
+/// Reason why a piece of text is not part of the main content. All text that an omitted element hides has one
+/// rule. If several rules apply to the element, the first counts of: its name, its role, whether it is
+/// hidden, its classes, its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OmissionRule {
     /// Menus, breadcrumbs, tables of contents, links to the previous and the next page, skip links.

@@ -30,7 +30,7 @@ pub(crate) struct Terms {
     /// Hashes of the stop words.
     stop_words: BTreeSet<u64>,
     /// Cache of terms. The lowest bits of a token's hash name its slot, which stores the hash of the token
-    /// and the hash of its term. A stop word has no term.
+    /// and the hash of its term. A stop word has `None` instead of a term.
     cache: Box<[(u64, Option<u64>)]>,
     terms: Vec<u64>,
 }

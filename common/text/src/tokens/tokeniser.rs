@@ -102,7 +102,7 @@ impl Tokeniser {
     }
 }
 
-/// Reads a single text.
+/// Reads a single text, and passes its tokens to `tokens`.
 struct Reader<'t, T> {
     tokens: &'t mut T,
     word: &'t mut Vec<u8>,
@@ -340,7 +340,7 @@ impl<T: TokenSink> Run<'_, T> {
         }
     }
 
-    /// Takes a character of normalised text.
+    /// Adds a character of normalised text to the open run, or ends the run if the character separates words.
     fn push_normalised(&mut self, c: char) {
         match self.letters.category(c) {
             CharCategory::Letter => self.push_letter(c),

@@ -21,7 +21,7 @@ pub(super) const NESTING_MAX: usize = 16;
 /// Maximum number of entities that a document may declare. Later declarations are ignored.
 const DECLARED_MAX: usize = 4_096;
 
-/// Number of bytes that the document may still expand.
+/// Number of bytes of replacement text that the document may still expand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget(usize);
 

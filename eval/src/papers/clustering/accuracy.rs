@@ -145,7 +145,7 @@ impl Accuracy {
         Ok(result)
     }
 
-    /// Number of `fetches` before a milestone.
+    /// Returns how many of `fetches` fetches come before the milestone at `percent` percent.
     fn until(percent: u8, fetches: usize) -> usize {
         fetches * usize::from(percent) / 100
     }

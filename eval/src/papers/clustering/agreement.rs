@@ -10,18 +10,21 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Agreement {
     pub(crate) pages: u64,
-    /// Numbers of pairs of pages that share a group: by the system, by the baseline, and by both.
+    /// Number of pairs of pages that share a group by the system.
     pub(crate) system_pairs: u64,
+    /// Number of pairs of pages that share a group by the baseline.
     pub(crate) baseline_pairs: u64,
+    /// Number of pairs of pages that share a group by both.
     pub(crate) common_pairs: u64,
     /// Relative error of precision: the share of the system's pairs that the baseline does not have.
     pub(crate) rep: f64,
     /// Relative error of recall: the share of the baseline's pairs that the system does not have.
     pub(crate) rer: f64,
-    /// B-cubed (Bagga, Baldwin: "Entity-Based Cross-Document Coreferencing Using the Vector Space Model",
-    /// 1998). For each page, precision is the share of its group by the system that is also in its group by
-    /// the baseline. Recall exchanges system and baseline. Both are means over the pages.
+    /// B-cubed precision (Bagga, Baldwin: "Entity-Based Cross-Document Coreferencing Using the Vector Space
+    /// Model", 1998). For each page, precision is the share of its group by the system that is also in its
+    /// group by the baseline. The figure is the mean over the pages.
     pub(crate) bcubed_precision: f64,
+    /// B-cubed recall: like `bcubed_precision`, with system and baseline exchanged.
     pub(crate) bcubed_recall: f64,
 }
 

@@ -21,7 +21,8 @@ pub(crate) enum Version {
 #[derive(Debug)]
 struct CurrentVersion {
     at: Timestamp,
-    /// Body as the engine stores it. It orders versions with one date.
+    /// Body as the engine stores it. If two versions have equal dates, their bodies decide which version is
+    /// later.
     body: Body,
     version: Version,
 }

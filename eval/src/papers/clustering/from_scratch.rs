@@ -19,12 +19,13 @@ use doppel_tier2::{Config, Tier2};
 
 use doppel_inputs::processor;
 
-/// Cost of grouping everything, in seconds of time and of processor time, and the number of groups of two
-/// pages or more.
+/// Result of grouping everything, with its cost.
 #[derive(Debug)]
 pub(crate) struct FromScratch {
     pub(crate) seconds: f64,
+    /// Seconds of processor time.
     pub(crate) processor: f64,
+    /// Number of groups of two pages or more.
     pub(crate) groups: u64,
 }
 

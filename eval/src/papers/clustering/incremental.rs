@@ -86,17 +86,20 @@ pub(crate) struct IncrementalResult {
 #[derive(Debug, Serialize)]
 struct Size {
     pages: usize,
-    /// Milliseconds per page of the batch until everything is compared again (`non_incremental`), until the
-    /// batch is decided (`incremental`), or until it is answered.
+    /// Milliseconds to compare everything again, divided by the pages of the batch.
     non_incremental: f64,
+    /// Milliseconds per page of the batch until the batch is decided.
     incremental: f64,
+    /// Milliseconds per page of the batch until the batch is answered.
     answered: f64,
     /// Ratio of `non_incremental` to `incremental`.
     ratio: f64,
-    /// Like the three fields above, but in processor time, as the mean of all runs. Other work on the machine
+    /// Like `non_incremental`, but in processor time, as the mean of all runs. Other work on the machine
     /// affects processor time less.
     non_incremental_processor: f64,
+    /// Like `incremental`, but in processor time, as the mean of all batches.
     incremental_processor: f64,
+    /// Ratio of `non_incremental_processor` to `incremental_processor`.
     ratio_processor: f64,
     /// Number of groups of two pages or more, which both ways agree on.
     groups: u64,
@@ -175,12 +178,16 @@ struct Growth {
     clock: i64,
 }
 
-/// Times of a batch in seconds, and its confirmed updates.
+/// Costs of a batch in seconds, and the numbers of its updates.
 struct BatchTimes {
+    /// Seconds until no page was pending.
     answered: f64,
+    /// Seconds until no work was left.
     decided: f64,
+    /// Seconds of processor time until no work was left.
     processor: f64,
     updates: u64,
+    /// Number of updates that the representative confirmed.
     confirmed: u64,
 }
 

@@ -118,9 +118,9 @@ struct Run {
     nodes: u32,
     /// Factor by which the paper's intervals are widened.
     rho: Rho,
-    /// Largest number of contents on a node, divided by the mean. `imbalance_floor` is the same ratio for
-    /// contents distributed at random.
+    /// Largest number of contents on a node, divided by the mean.
     imbalance: f64,
+    /// Imbalance if the contents were distributed at random.
     imbalance_floor: f64,
     /// Share of the fan-out saved, compared with a search on every node.
     fan_out_saved: f64,
@@ -238,8 +238,8 @@ impl Mapping {
         self.dimensions.iter().copied().filter(|n| *n <= PAPERS_DIMENSIONS_MAX)
     }
 
-    /// Variants of the paper's mapping with the most boxes on the most nodes, which lose the most pairs, for
-    /// each rho.
+    /// Lists the runs of the sweep: the paper's mapping in each number of dimensions, with each rho. All runs
+    /// have the most boxes per node and the most nodes, because such mappings lose the most pairs.
     fn swept(&self) -> Vec<(Variant, u32, Rho)> {
         let most = (self.partitions_per_node.last(), self.nodes.last());
         let (Some(each), Some(nodes)) = most else { return Vec::new() };

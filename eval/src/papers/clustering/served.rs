@@ -73,9 +73,9 @@ pub(crate) struct ServedResult {
     fetches: usize,
     streaming: Answers,
     quiescent: Answers,
-    /// Number of comparisons of members with their winner in the engine, and number of those that were not
-    /// above tau.
+    /// Number of comparisons of members with their winner in the engine.
     engine_verified: u64,
+    /// Number of comparisons of members with their winner in the engine whose similarity was not above tau.
     engine_rejected: u64,
     /// Streaming answers, in slices of the fetches.
     slices: Vec<Slice>,
@@ -88,10 +88,11 @@ pub(crate) struct ServedResult {
 struct Answers {
     answers: u64,
     duplicates: u64,
-    /// Numbers of duplicates by check: F holds for the only possible contents (`hold`), for some of several
-    /// (`may_hold`), or for none (`wrong`).
+    /// Number of duplicates for which F holds between the only possible contents.
     hold: u64,
+    /// Number of duplicates for which F holds between some of several possible contents.
     may_hold: u64,
+    /// Number of duplicates for which F holds between none of the possible contents.
     wrong: u64,
     /// Number of `secondary` answers: the page is in a group, but it is dissimilar to the winner or not yet
     /// verified.
@@ -100,8 +101,7 @@ struct Answers {
     understated: u64,
     /// Number of members of groups other than winners, if the contents of member and winner were certain.
     members: u64,
-    /// Number of these members for which F does not hold with the winner: what the paper's winner check
-    /// rejects.
+    /// Number of `members` for which F does not hold with the winner: what the paper's winner check rejects.
     unlike_winner: u64,
 }
 
@@ -122,13 +122,13 @@ struct SharedState<'r> {
     replay: &'r Replay,
     server: &'r PublicServer,
     history: RwLock<History>,
-    /// Number of acknowledged fetches. The fetches of the latest batch end here.
+    /// Number of acknowledged fetches. The latest acknowledged batch ends at this index.
     fed: AtomicUsize,
     ended: AtomicBool,
     found: Mutex<Findings>,
 }
 
-/// Findings so far.
+/// Results of the checks so far.
 #[derive(Default)]
 struct Findings {
     streaming: Answers,

@@ -76,9 +76,11 @@ impl PageSignatures {
     }
 }
 
-/// Policies that compare signatures. The comparison does not depend on the tokens that the signatures are
-/// made of.
+/// Policy that compares the supershingles of two signatures. The comparison does not depend on the tokens
+/// that the signatures are made of.
 pub(super) const B: Policy = Policy::Supershingle { equal: 2, words: 8, tokens: ComparedTokens::Words };
+/// Policy that compares the projections of two signatures. The comparison does not depend on the tokens that
+/// the signatures are made of.
 pub(super) const C: Policy = Policy::Projection { agreeing: 372, tokens: ComparedTokens::Words };
 
 /// Creates the extractors of both signatures.

@@ -35,7 +35,7 @@ pub(crate) struct Graph {
     /// Number of contents that are in a pair.
     pub(crate) contents: u64,
     pub(crate) mean_degree: f64,
-    /// Share of these contents that have degree 100 or more.
+    /// Share of the contents in pairs that have degree 100 or more.
     pub(crate) degree_100: f64,
     /// Share of the pairs that are on one site.
     pub(crate) one_site: f64,

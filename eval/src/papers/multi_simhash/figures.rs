@@ -32,7 +32,7 @@ pub(super) struct Spread {
 /// Figures at one threshold.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct ThresholdFigures {
-    /// Smallest distance that is too large.
+    /// Threshold of the distance. Texts at smaller distances count as near-duplicates.
     pub(super) below: usize,
     /// Average precision. `None` if no query of any set finds anything.
     pub(super) precision: Option<Spread>,

@@ -55,7 +55,8 @@ const UNCLAIMED: u8 = 4;
 /// Where a signature is stored: in the signature file, or in the store of tier 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SignatureRecord {
-    /// Position of its first byte in the file, or the position by which tier 1 reads it.
+    /// Position of the first byte of the signature in the file, or the position by which tier 1 reads the
+    /// signature.
     pub(crate) offset: u64,
     /// Length of the signature, in bytes.
     pub(crate) bytes: u32,

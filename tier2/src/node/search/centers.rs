@@ -66,7 +66,7 @@ fn center(insert_seq: InsertSeq, link: &Comparison) -> Center {
     Center { insert_seq, distance: distance(link.similarity).1 }
 }
 
-/// A distance in 255ths, rounded down and rounded up.
+/// Converts a similarity to a distance in 255ths. Returns the distance rounded down, and rounded up.
 pub(super) fn distance(similarity: Similarity) -> (u8, u8) {
     let byte = |distance: u64| u8::try_from(distance).unwrap_or(u8::MAX);
     let (down, up) = similarity.distance(255);

@@ -13,8 +13,8 @@ use hashbrown::HashMap;
 
 use crate::seed::Seeded;
 
-/// Number of pages that are asked for the signature of their content. They have the same signature, unless
-/// tier 1 has newer contents than the node.
+/// Maximum number of pages of a content that a request for its signature names. These pages have the same
+/// signature, unless tier 1 has newer contents than the node.
 pub(crate) const PAGES_MAX: usize = 16;
 
 /// Fetched signatures by content. `None` if no page has the content any more.

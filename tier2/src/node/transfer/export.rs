@@ -20,7 +20,7 @@ use crate::node::partition::columns::Center;
 use crate::node::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched};
 use crate::node::tables::EntryRef;
 
-/// An entry as it leaves, and its place on this node.
+/// An entry in the form in which it is sent, and its place on this node.
 struct ExportedEntry {
     entry: EntryRef,
     moved: MovedEntry,

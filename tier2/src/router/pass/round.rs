@@ -63,7 +63,7 @@ enum PendingState {
 pub(in crate::router) struct Round {
     plan: Arc<Plan>,
     searches: Vec<PendingSearch>,
-    /// Pages that were missing in the index have been stored and searched for again.
+    /// Whether the round has already stored the pages that were missing in the index.
     repaired: bool,
     counted: bool,
 }
@@ -179,7 +179,8 @@ impl Round {
         Ok(())
     }
 
-    /// Number of these searches that one call to another node may carry, with their signatures. At least one.
+    /// Number of the searches `due` that one call to another node may carry, with their signatures. At least
+    /// one.
     fn searches_per_call(&self, due: &[usize]) -> usize {
         let size = |at: &usize| match &self.searches[*at].state {
             PendingState::Probing { subject: (signature, _), .. } => signature.as_bytes().len(),

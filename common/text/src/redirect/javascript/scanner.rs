@@ -40,15 +40,15 @@ const SIGNS: [&str; 10] = ["===", "!==", "==", "!=", "=>", "<=", ">=", "++", "--
 #[derive(Debug, Clone)]
 pub(super) struct Scanner<'s> {
     rest: &'s str,
-    /// Whether no token precedes the current position.
-    line_begins: bool,
+    /// Whether no token of the script precedes the current position.
+    is_at_start: bool,
     before: Option<Token<'s>>,
     peeked: Option<Option<Token<'s>>>,
 }
 
 impl<'s> Scanner<'s> {
     pub(super) fn new(script: &'s str) -> Self {
-        Self { rest: script, line_begins: true, before: None, peeked: None }
+        Self { rest: script, is_at_start: true, before: None, peeked: None }
     }
 
     /// Returns the next token without consuming it.
@@ -129,7 +129,7 @@ impl<'s> Scanner<'s> {
             // The statements after a `throw` may not be reached.
             return Err(UncertainScript);
         }
-        (self.rest, self.line_begins, self.before) = (rest, false, Some(token));
+        (self.rest, self.is_at_start, self.before) = (rest, false, Some(token));
         Ok(Some(token))
     }
 
@@ -143,7 +143,7 @@ impl<'s> Scanner<'s> {
             self.rest = trimmed;
             let is_line_comment = trimmed.starts_with("//")
                 || trimmed.starts_with("<!--")
-                || (line_ends || self.line_begins) && trimmed.starts_with("-->");
+                || (line_ends || self.is_at_start) && trimmed.starts_with("-->");
             if is_line_comment {
                 self.rest = &trimmed[trimmed.find(is_line_end).unwrap_or(trimmed.len())..];
             } else if let Some(comment) = trimmed.strip_prefix("/*") {

@@ -33,7 +33,9 @@ struct Deviation {
 }
 
 impl Deviation {
-    /// Deviation of a content with these lengths. A content without tokens has deviation 0.
+    /// Computes the deviation of a content. `lengths` are its lengths in the sub-dictionaries, and
+    /// `signature` has its numbers of shingles and tokens. For a content without tokens, delta and epsilon
+    /// are 0.
     fn of(lengths: &[u32], signature: &Signature) -> Self {
         if signature.tokens() == 0 {
             return Self { delta: 0.0, epsilon: 0.0 };

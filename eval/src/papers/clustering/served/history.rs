@@ -166,7 +166,8 @@ impl History {
         }
     }
 
-    /// Adds the possible ends of a page's redirects to `found`.
+    /// Adds the possible ends of a page's redirects to `found`, and clears `certain` if any step has several
+    /// possibilities or none. Follows at most `hops` redirects.
     fn follow(&self, url: &PageUrl, span: Span, hops: usize, found: &mut RedirectEnds) {
         let mut possible = 0;
         for version in self.possible(url, span) {
