@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// All policies. Those without a metric have lenient parameters, so that the texts below form families.
+/// All policies. Policies without a metric have lenient parameters, so that the texts below form families.
 const POLICIES: [&str; 13] = [
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",

@@ -117,7 +117,7 @@ pub struct MemoryClaim {
 }
 
 impl MemoryClaim {
-    /// Claims `bytes` more bytes of memory.
+    /// Claims `bytes` more bytes of memory. `what` names the purpose in the error.
     pub(crate) fn grow(&mut self, bytes: u64, what: &'static str) -> Result<(), OverlapError> {
         let memory = &self.budget.0.memory;
         if !memory.take(bytes) {

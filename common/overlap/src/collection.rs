@@ -31,9 +31,9 @@ pub struct Document<'d> {
     pub host: &'d str,
     /// Size of the page in bytes.
     pub bytes: u64,
-    /// Hash of the text, from which exact copies are found. `None` for a document that has no copies. The
-    /// paper uses 32 bits. Among 10 million pages, that would declare about ten thousand pairs exact copies
-    /// by collision.
+    /// Hash of the text. Documents with equal hashes are exact copies. `None` if the document must not count
+    /// as a copy of another. The paper uses 32 bits. Among 10 million pages, that would declare about ten
+    /// thousand pairs exact copies by collision.
     pub text: Option<u64>,
     /// Hashes of the lines, in order.
     pub lines: &'d [u64],
@@ -46,9 +46,10 @@ pub struct FingerprintFile {
     pub lines: Option<u32>,
     /// Number of (fingerprint, document) records.
     pub fingerprints: u64,
-    /// Size of the records in bytes.
+    /// Bytes of all records. A record takes 12 bytes in the file of whole texts, and 8 bytes in every other
+    /// file.
     pub bytes: u64,
-    /// Seconds to finish sorting, after the last document was added.
+    /// Seconds that the sort still took after the last document was added.
     pub sort_seconds: f64,
 }
 
@@ -61,7 +62,8 @@ pub struct TableSizes {
     pub host_bytes: u64,
 }
 
-/// Two documents that share enough fingerprints. Neither document is an exact copy of an earlier document.
+/// Two central documents that share at least [`Chunking::shared`] fingerprints. A central document is not an
+/// exact copy of an earlier document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlappingPair {
     /// Number of the first document, which is smaller than `b`.
@@ -76,7 +78,7 @@ pub struct OverlappingPair {
     pub of_b: u32,
 }
 
-/// A document, and the central document of which it is an exact copy.
+/// A document that is an exact copy of an earlier document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExactCopy {
     /// Number of the central document, the first document with this text.
@@ -85,7 +87,7 @@ pub struct ExactCopy {
     pub copy: u32,
 }
 
-/// The result of pairing all documents by one chunking.
+/// The result of pairing all central documents by one chunking.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairingResult {
     /// Histogram of documents by their number of replicas.
@@ -112,7 +114,8 @@ pub struct CollectionBuilder {
 
 impl CollectionBuilder {
     /// Creates a builder without documents. If `every_version` is true, each version of a page is a document
-    /// of its own. Otherwise only the last version of each URL counts.
+    /// of its own, and stays one after a removal of the page. Otherwise only the last version of each URL
+    /// counts.
     ///
     /// # Errors
     /// If the budget is too small for the buffers, or a temporary file cannot be created.
@@ -142,7 +145,7 @@ impl CollectionBuilder {
         self.budget.claim(bytes, what)
     }
 
-    /// Adds a page to the collection. A later page with the same URL is a new version of the page.
+    /// Adds a page to the collection. A later page with an equal URL is a new version of the page.
     ///
     /// # Errors
     /// If the budget is too small, there are too many documents, or a temporary file fails.
@@ -174,7 +177,8 @@ impl CollectionBuilder {
         self.push_url(page.url, document)
     }
 
-    /// Records that `url` no longer is a page, so its earlier versions do not count.
+    /// Records that `url` no longer is a page. The earlier versions of the page then do not count, unless the
+    /// builder treats every version as a document of its own.
     ///
     /// # Errors
     /// If the budget is too small, there are too many documents, or a temporary file fails.
@@ -191,7 +195,8 @@ impl CollectionBuilder {
         self.urls.push(url)
     }
 
-    /// Sorts the fingerprints, selects the live versions, and finds exact copies.
+    /// Sorts the fingerprints, selects the documents that count, and finds exact copies. Removals and
+    /// replaced versions of pages do not count.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.
@@ -253,8 +258,8 @@ pub struct DocumentCollection {
     urls: Urls,
     /// Sorted records of (fingerprint, document) for each chunking, including documents that do not count.
     chunks: Vec<Sorted<u64>>,
-    /// Marks the documents that count. `central` marks those live documents that are not a copy of an earlier
-    /// document.
+    /// Marks the documents that count: `live` documents are neither removals nor replaced by a later version.
+    /// `central` marks the live documents that are not a copy of an earlier document.
     live: Bits,
     central: Bits,
     fingerprint_files: Vec<FingerprintFile>,
@@ -294,22 +299,24 @@ impl DocumentCollection {
         self.urls.get(document)
     }
 
-    /// Histogram of documents by their number of exact copies alone.
+    /// Histogram of documents by their number of exact copies. Documents that are similar, but not equal, do
+    /// not count as replicas.
     #[must_use]
     pub fn exact_replication(&self) -> ReplicaStatistics {
         ReplicationCounter::new(&self.documents).finish()
     }
 
-    /// All documents that are exact copies of an earlier document, in ascending order, each with the first
-    /// document that has this text.
+    /// All exact copies in ascending order, each with its central document. The central document itself is
+    /// not listed as a copy.
     pub fn copies(&self) -> impl Iterator<Item = ExactCopy> + '_ {
         let documents = self.documents.live();
         let copies = documents.map(|copy| ExactCopy { central: self.documents.central(copy), copy });
         copies.filter(|ExactCopy { central, copy }| central != copy)
     }
 
-    /// Finds all pairs of central documents that share enough chunks of a chunking. A central document is not
-    /// an exact copy of an earlier document. Passes each pair to `each`, in ascending order.
+    /// Finds all pairs of central documents that share at least [`Chunking::shared`] chunks. A central
+    /// document is not an exact copy of an earlier document. `chunking` is an index into
+    /// [`chunkings`](Self::chunkings). Passes each pair to `each`, in ascending order.
     ///
     /// # Errors
     /// If the budget is too small, a temporary file fails, or `each` returns an error.
@@ -335,8 +342,9 @@ impl DocumentCollection {
         Ok(PairingResult { replication: counter.finish(), work, digest })
     }
 
-    /// Finds pairs of hosts that share as many chunks as two documents must share. Returns at most `max`
-    /// pairs with the greatest shares, the greatest first, and statistics of the pairing.
+    /// Finds pairs of hosts that share at least [`Chunking::shared`] chunks. `chunking` is an index into
+    /// [`chunkings`](Self::chunkings). Returns at most `max` pairs, which have the greatest shares, the
+    /// greatest first. Also returns statistics of the pairing.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.

@@ -1,4 +1,4 @@
-//! What memory holds about every document: a few numbers each, as the paper assumes.
+//! The attributes of documents that stay in memory: a few numbers for each document, as the paper assumes.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Creates an empty table for `chunkings` chunkings.
+    /// Creates an empty table with a column for each of `chunkings` chunkings.
     pub(crate) fn new(budget: &Budget, chunkings: usize) -> Result<Self, OverlapError> {
         Ok(Self {
             hosts: Vec::new(),
@@ -53,7 +53,8 @@ impl Documents {
     }
 
     /// Bytes that a document takes. These are four columns, a column per chunking, the end of its URL, its
-    /// place in a group of documents with a common fingerprint, and its tallies.
+    /// place in a group of documents with a common fingerprint, and its entries in the replica counts and in
+    /// the bit vectors.
     fn document_bytes(&self) -> u64 {
         4 * (4 + self.chunks.len() as u64) + 8 + 4 + 8
     }
@@ -119,8 +120,9 @@ impl Documents {
         Ok(())
     }
 
-    /// Finds the central documents from the sorted records of (text, document). Among live documents with
-    /// equal texts, the document with the smallest number is the central one.
+    /// Finds the central documents, and counts their copies, from the sorted records of (hash of the text,
+    /// document). Among live documents with equal texts, the document with the smallest number is the central
+    /// one.
     pub(crate) fn find_copies(&mut self, texts: &Sorted<u128>) -> Result<(), OverlapError> {
         let mut scan = texts.scan()?;
         let mut central: Option<u128> = None;
@@ -158,7 +160,7 @@ impl Documents {
         self.central[document as usize]
     }
 
-    /// Number of exact copies of a central document, itself included.
+    /// Number of exact copies of a central document. The central document counts as one of the copies.
     pub(crate) fn copies(&self, central: u32) -> u32 {
         self.copies[central as usize]
     }
@@ -171,7 +173,7 @@ impl Documents {
         self.hosts[document as usize]
     }
 
-    /// Number of distinct hosts.
+    /// Number of distinct hosts of all documents.
     pub(crate) fn hosts(&self) -> usize {
         self.host_names.len()
     }
@@ -186,7 +188,7 @@ impl Documents {
         &self.host_names[host as usize]
     }
 
-    /// Number of distinct fingerprints of a document.
+    /// Number of distinct fingerprints that a document has under a chunking.
     pub(crate) fn chunks(&self, chunking: usize, document: u32) -> u32 {
         self.chunks[chunking][document as usize]
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Why documents could not be added or compared.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlapError {
-    /// The memory budget is too small.
+    /// The memory budget has too few free bytes.
     #[error("{needed} bytes of memory are needed for {what}, but only {free} of {limit} bytes are free")]
     Memory {
         /// What the memory is for.

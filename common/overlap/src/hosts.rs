@@ -1,7 +1,7 @@
 //! Compares hosts: finds hosts with similar content, and documents that are replicated on many hosts.
 //!
-//! The fingerprints of a host are the union of the fingerprints of its documents. Exact copies of documents
-//! on other hosts are included.
+//! The fingerprints of a host are the union of the fingerprints of its documents. An exact copy counts for
+//! its own host, even if its central document is on another host.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -32,7 +32,7 @@ pub struct MirrorPair {
     pub share: f64,
 }
 
-/// A document with exact copies on several hosts.
+/// A central document with exact copies on several hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReplicatedPage {
     /// URL of the central document, which is the first of the copies.
@@ -45,7 +45,8 @@ pub struct ReplicatedPage {
 
 /// The distinct fingerprints of all hosts.
 pub(crate) struct HostFingerprints {
-    /// Sorted records with a fingerprint number in the upper 32 bits and a host in the lower 32 bits.
+    /// Sorted records, each with the number of a fingerprint in the upper 32 bits and a host in the lower 32
+    /// bits. Numbers are assigned in the order of the fingerprints.
     pub(crate) sorted: Sorted<u64>,
     /// Number of distinct fingerprints of each host.
     pub(crate) sizes: Vec<u64>,
@@ -122,7 +123,7 @@ impl TopMirrors {
         }
     }
 
-    /// The mirrors in descending order of their shares.
+    /// The kept mirrors, in descending order of their shares.
     pub(crate) fn finish(self, documents: &Documents, sizes: &[u64]) -> Vec<MirrorPair> {
         let sorted = self.heap.into_sorted_vec();
         let mirror = |(share, pair): (ChunkShare, Reverse<u64>)| {

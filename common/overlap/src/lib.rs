@@ -2,10 +2,10 @@
 //!
 //! The method is section 2 of Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the Web*,
 //! WebDB 1998. [`CollectionBuilder`] collects documents. For every [`Chunking`] it writes a file of
-//! (fingerprint, document) records, and one such file for whole texts. Exact copies are represented by the
-//! document with the smallest number, the *central* document. The pairing then ignores all other copies. One
-//! of two [`PairingMethod`]s finds the pairs of central documents. Both produce the same pairs in the same
-//! order.
+//! (fingerprint, document) records, and one such file for whole texts. Among exact copies, the document with
+//! the smallest number is the *central* document. The pairing ignores all other copies. One of two
+//! [`PairingMethod`]s finds the pairs of central documents. The pairs and their order do not depend on the
+//! method.
 //!
 //! | module | what it does |
 //! |---|---|

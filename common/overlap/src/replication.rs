@@ -1,24 +1,24 @@
 //! Counts the replicas of each document, and what a crawler saves if it skips replicas.
 //!
 //! The replicas of a document are the document itself, its exact copies, and every document that shares
-//! enough with one of these. The savings assume a crawler that visits documents in order of their numbers.
-//! The crawler skips a document if it has visited a replica of that document before. So every skipped
-//! document has a replica that the crawler keeps.
+//! enough fingerprints with one of these. The savings assume a crawler that visits documents in order of
+//! their numbers. The crawler skips a document if it has visited a replica of that document before. So every
+//! skipped document has a replica that the crawler keeps.
 
 use serde::Serialize;
 
 use crate::bits::Bits;
 use crate::documents::Documents;
 
-/// Smallest number of replicas in each band of the histogram.
+/// Minimum number of replicas in each band of the histogram.
 const BANDS: [u64; 6] = [1, 2, 3, 10, 100, 1_000];
 
 /// Statistics of documents by their number of replicas.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplicaStatistics {
-    /// Number of documents that count.
+    /// Number of documents that count. Removals and replaced versions of pages do not count.
     pub pages: u64,
-    /// Total size of these documents in bytes.
+    /// Total size, in bytes, of the documents that count.
     pub bytes: u64,
     /// Number of documents that have a replica other than themselves.
     pub replicated: u64,
@@ -44,7 +44,8 @@ pub struct Band {
 /// Computes [`ReplicaStatistics`] from the pairs of central documents, which must come in ascending order.
 pub(crate) struct ReplicationCounter<'d> {
     documents: &'d Documents,
-    /// For each central document, the number of documents that share enough with it, including their copies.
+    /// For each central document, the number of other documents that share enough fingerprints with it. Exact
+    /// copies of these documents are included.
     near: Vec<u32>,
     skipped: Bits,
 }

@@ -31,7 +31,7 @@ enum RecordStore<R> {
 }
 
 impl<R: FixedRecord> Sorted<R> {
-    /// Takes a sorted buffer, which stays in memory under `claim`.
+    /// Takes a sorted buffer, which stays in memory. `claim` is the claim of this memory.
     pub(crate) fn in_memory(records: Vec<R>, claim: MemoryClaim) -> Self {
         Self { store: RecordStore::Memory(records, claim), distinct: false }
     }
@@ -64,7 +64,7 @@ impl<R: FixedRecord> Sorted<R> {
         }
     }
 
-    /// Starts a scan over all records.
+    /// Starts a scan over all records. Claims the memory of the scan until the scan is dropped.
     pub(crate) fn scan(&self) -> Result<RecordScan<'_, R>, OverlapError> {
         Ok(match &self.store {
             RecordStore::Memory(records, _) => RecordScan::Memory(records.iter()),
@@ -137,7 +137,7 @@ pub(crate) fn merge<R: FixedRecord>(
     Ok(run)
 }
 
-/// Merges several runs while it reads them.
+/// Reads several runs as one sorted sequence of records.
 pub(crate) struct MergeScan<'s, R> {
     readers: Vec<RunReader<'s>>,
     /// The next record of each run that is not at its end, with the number of the run.

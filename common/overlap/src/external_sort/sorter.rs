@@ -1,5 +1,5 @@
-//! Sorts records that do not fit into memory. When the buffer is full, the sorter sorts it and writes it to
-//! disk as a run. Finally, the sorter merges runs until one scan can read all of them.
+//! Sorts records that do not fit into memory. When the buffer is full, the sorter sorts the buffer and writes
+//! it to disk as a run. Finally, the sorter merges runs until one scan can read all of them.
 
 use std::ops::RangeInclusive;
 
@@ -34,7 +34,8 @@ pub(crate) struct Sorter<R> {
 }
 
 impl<R: FixedRecord> Sorter<R> {
-    /// Creates an empty sorter that uses `bytes` bytes of memory, or the minimum for a merge if that is more.
+    /// Creates an empty sorter that uses `bytes` bytes of memory, or the minimum for a merge if the minimum
+    /// is more. If `distinct` is true, the sorter keeps only one of several equal records.
     pub(crate) fn new(budget: &Budget, bytes: u64, distinct: bool) -> Result<Self, OverlapError> {
         // The memory must hold a piece for writing a run, and three pieces for merging two runs into a third.
         let bytes = bytes.max(4 * PIECE_BYTES.start());
@@ -79,7 +80,8 @@ impl<R: FixedRecord> Sorter<R> {
         Ok(())
     }
 
-    /// Returns all records in order. A scan of the result takes no more memory than this sorter claimed.
+    /// Returns all records in order. A scan of the result takes no more memory than this sorter claimed. If
+    /// the sorter is `distinct`, the scan passes equal records once.
     pub(crate) fn finish(mut self) -> Result<Sorted<R>, OverlapError> {
         self.sort();
         if self.runs.is_empty() {

@@ -26,9 +26,9 @@ const LOG2_MIN: u32 = 6;
 /// Maximum number of counters, as a base-2 logarithm. More than any memory can hold.
 const LOG2_MAX: u32 = 40;
 
-/// The base-2 logarithm of the largest number of counters for `room` bytes of memory. The counters take half
-/// of the memory, at one byte each. The bitmap of each hash function takes an eighth of the bytes of the
-/// counters. At least a quarter of the memory remains for candidates.
+/// The base-2 logarithm of the largest number of counters for `room` bytes of memory. The counters take at
+/// most half of the memory, at one byte each. The bitmap of each hash function takes an eighth of the bytes
+/// of the counters. At least a quarter of the memory remains for candidates.
 fn max_counters_log2(room: u64) -> u32 {
     (room / 2).checked_ilog2().unwrap_or(0).clamp(LOG2_MIN, LOG2_MAX)
 }

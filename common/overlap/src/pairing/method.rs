@@ -18,8 +18,8 @@ pub struct CoarseParameters {
 pub enum PairingMethod {
     /// Writes a pair once for every shared fingerprint, sorts the written pairs, and counts equal pairs.
     Sort,
-    /// Counts pairs by hash bucket first. Then counts exactly the pairs whose buckets reach the minimum.
-    /// `None` lets a pilot sample choose the parameters.
+    /// Counts pairs by hash bucket first. Then counts exactly the pairs in buckets whose count reaches the
+    /// minimum. `None` lets a pilot sample choose the parameters.
     Coarse(Option<CoarseParameters>),
 }
 
@@ -33,7 +33,7 @@ pub struct PairingStatistics {
     pub occurrences: u64,
     /// Number of pairs that were counted exactly.
     pub candidates: u64,
-    /// Number of pairs that share enough fingerprints.
+    /// Number of pairs that share at least the minimum number of fingerprints.
     pub pairs: u64,
     /// Number of scans over the file of fingerprints.
     pub scans: u32,

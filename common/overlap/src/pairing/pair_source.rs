@@ -26,7 +26,8 @@ pub(crate) struct PairSource<'s> {
 }
 
 impl<'s> PairSource<'s> {
-    /// Starts a scan over all groups. A group consists of the documents that contain one fingerprint.
+    /// Starts a scan over all groups. A group consists of the documents that contain a particular
+    /// fingerprint.
     pub(crate) fn groups(self) -> Result<Groups<'s>, OverlapError> {
         let mut scan = self.sorted.scan()?;
         let head = scan.next()?;
@@ -51,7 +52,7 @@ impl<'s> PairSource<'s> {
     }
 }
 
-/// Reads groups one by one. A group consists of the documents that contain one fingerprint.
+/// Reads groups one by one. A group consists of the documents that contain a particular fingerprint.
 pub(crate) struct Groups<'s> {
     scan: RecordScan<'s, u64>,
     head: Option<u64>,
@@ -61,7 +62,7 @@ pub(crate) struct Groups<'s> {
 
 impl Groups<'_> {
     /// Reads the documents of the next fingerprint, in ascending order. A group can have fewer than two
-    /// documents.
+    /// documents. `None` after the last fingerprint.
     pub(crate) fn next(&mut self) -> Result<Option<&[u32]>, OverlapError> {
         let Some(first) = self.head else { return Ok(None) };
         self.documents.clear();

@@ -57,7 +57,7 @@ impl Recount {
         }
     }
 
-    /// Candidates in ascending order, with their counts.
+    /// Candidates in ascending order, each with its number of occurrences so far.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.pairs.iter().copied().zip(self.counts.iter().copied())
     }
