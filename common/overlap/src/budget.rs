@@ -128,7 +128,7 @@ impl MemoryClaim {
         Ok(())
     }
 
-    /// Returns memory to the budget until at most `to` bytes are claimed.
+    /// Returns memory to the budget until this claim holds at most `to` bytes.
     pub(crate) fn shrink(&mut self, to: u64) {
         let surplus = self.bytes.saturating_sub(to);
         self.budget.0.memory.give(surplus);

@@ -32,8 +32,8 @@ pub struct Document<'d> {
     /// Size of the page in bytes.
     pub bytes: u64,
     /// Hash of the text. Documents with equal hashes are exact copies. `None` if the document must not count
-    /// as a copy of another. The paper uses 32 bits. Among 10 million pages, that would declare about ten
-    /// thousand pairs exact copies by collision.
+    /// as a copy of another. Shivakumar and Garcia-Molina (1998) use hashes of 32 bits. Among 10 million
+    /// pages, hashes of 32 bits would declare about ten thousand pairs exact copies by collision.
     pub text: Option<u64>,
     /// Hashes of the lines, in order.
     pub lines: &'d [u64],
@@ -62,8 +62,9 @@ pub struct TableSizes {
     pub host_bytes: u64,
 }
 
-/// Two central documents that share at least [`Chunking::shared`] fingerprints. A central document is not an
-/// exact copy of an earlier document.
+/// Two central documents that share at least [`Chunking::shared`] fingerprints. A central document counts,
+/// and is not an exact copy of an earlier document that counts. Removals and versions that a later version or
+/// removal replaced do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlappingPair {
     /// Number of the first document, which is smaller than `b`.
@@ -78,10 +79,11 @@ pub struct OverlappingPair {
     pub of_b: u32,
 }
 
-/// A document that is an exact copy of an earlier document.
+/// A document that is an exact copy of an earlier document. Both documents count: neither is a removal, and
+/// no later version or removal replaces either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExactCopy {
-    /// Number of the central document, the first document with this text.
+    /// Number of the central document, the first document with this text among the documents that count.
     pub central: u32,
     /// Number of the copy.
     pub copy: u32,
@@ -137,7 +139,8 @@ impl CollectionBuilder {
         })
     }
 
-    /// Claims memory that the caller uses for pages. Dropping the claim returns the memory.
+    /// Claims memory that the caller uses for pages. Dropping the claim returns the memory. `what` names the
+    /// purpose in the error.
     ///
     /// # Errors
     /// If fewer than `bytes` bytes are free.
@@ -195,8 +198,8 @@ impl CollectionBuilder {
         self.urls.push(url)
     }
 
-    /// Sorts the fingerprints, selects the documents that count, and finds exact copies. Removals and
-    /// replaced versions of pages do not count.
+    /// Sorts the fingerprints, selects the documents that count, and finds exact copies. Removals do not
+    /// count, nor does a version that a later version or removal of its page replaced.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.
@@ -258,8 +261,8 @@ pub struct DocumentCollection {
     urls: Urls,
     /// Sorted records of (fingerprint, document) for each chunking, including documents that do not count.
     chunks: Vec<Sorted<u64>>,
-    /// Marks the documents that count: `live` documents are neither removals nor replaced by a later version.
-    /// `central` marks the live documents that are not a copy of an earlier document.
+    /// Marks the documents that count: `live` documents are neither removals nor replaced by a later version
+    /// or removal. `central` marks the live documents that are not an exact copy of an earlier live document.
     live: Bits,
     central: Bits,
     fingerprint_files: Vec<FingerprintFile>,
@@ -315,7 +318,8 @@ impl DocumentCollection {
     }
 
     /// Finds all pairs of central documents that share at least [`Chunking::shared`] chunks. A central
-    /// document is not an exact copy of an earlier document. `chunking` is an index into
+    /// document counts, and is not an exact copy of an earlier document that counts. Removals and versions
+    /// that a later version or removal replaced do not count. `chunking` is an index into
     /// [`chunkings`](Self::chunkings). Passes each pair to `each`, in ascending order.
     ///
     /// # Errors
@@ -343,8 +347,8 @@ impl DocumentCollection {
     }
 
     /// Finds pairs of hosts that share at least [`Chunking::shared`] chunks. `chunking` is an index into
-    /// [`chunkings`](Self::chunkings). Returns at most `max` pairs, which have the greatest shares, the
-    /// greatest first. Also returns statistics of the pairing.
+    /// [`chunkings`](Self::chunkings). Returns at most `max` pairs: the pairs with the greatest shares
+    /// ([`MirrorPair::share`]), the greatest first. Also returns statistics of the pairing.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.

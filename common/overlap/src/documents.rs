@@ -1,4 +1,5 @@
-//! The attributes of documents that stay in memory: a few numbers for each document, as the paper assumes.
+//! The attributes of documents that stay in memory: a few numbers for each document. Shivakumar and
+//! Garcia-Molina (1998) also assume that these numbers fit into memory.
 
 use std::collections::HashMap;
 
@@ -20,12 +21,14 @@ pub(crate) struct Documents {
     bytes: Vec<u32>,
     /// For each chunking, the number of distinct fingerprints of each document.
     chunks: Vec<Vec<u32>>,
-    /// For each document, its *central document*: the exact copy of it with the smallest number, or the
-    /// document itself.
+    /// For each document that counts, its *central document*. Among all exact copies that count, the central
+    /// document has the smallest number. A document without copies is its own central document.
     central: Vec<u32>,
-    /// For each central document, the number of its exact copies, itself included.
+    /// For each central document, the number of its exact copies that count. The central document is one of
+    /// the copies.
     copies: Vec<u32>,
-    /// Whether a document counts: it is not a removal, and no later version of its page replaces it.
+    /// Whether a document counts: it is not a removal, and no later version or removal of its page replaces
+    /// it.
     live: Bits,
     host_numbers: HashMap<Box<str>, u32>,
     host_names: Vec<Box<str>>,
@@ -104,7 +107,8 @@ impl Documents {
     }
 
     /// Selects the documents that count. With `versions`, the sorted records of (URL hash, document), only
-    /// the last document of each URL counts.
+    /// the last document of each URL counts. If the last document is a removal, no document of the URL
+    /// counts.
     pub(crate) fn select_live(&mut self, versions: Option<&Sorted<u128>>) -> Result<(), OverlapError> {
         self.live = Bits::new(self.len());
         let pages = self.hosts.iter().enumerate().filter(|(_, host)| **host != NO_HOST);
@@ -142,12 +146,13 @@ impl Documents {
         Ok(())
     }
 
-    /// Number of documents, including removals and replaced versions.
+    /// Number of documents. Removals and replaced versions of pages are included.
     pub(crate) fn len(&self) -> usize {
         self.hosts.len()
     }
 
-    /// The documents that count, by number, in ascending order. Removals and replaced versions do not count.
+    /// The documents that count, by number, in ascending order. Removals do not count, nor does a version
+    /// that a later version or removal replaced.
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len() as u32).filter(|document| self.is_live(*document))
     }
@@ -160,7 +165,7 @@ impl Documents {
         self.central[document as usize]
     }
 
-    /// Number of exact copies of a central document. The central document counts as one of the copies.
+    /// Number of exact copies of a central document that count. The central document is one of the copies.
     pub(crate) fn copies(&self, central: u32) -> u32 {
         self.copies[central as usize]
     }

@@ -1,7 +1,7 @@
 //! Compares hosts: finds hosts with similar content, and documents that are replicated on many hosts.
 //!
-//! The fingerprints of a host are the union of the fingerprints of its documents. An exact copy counts for
-//! its own host, even if its central document is on another host.
+//! The fingerprints of a host are the union of the fingerprints of its documents that count. An exact copy
+//! counts for its own host, even if its central document is on another host.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,7 +35,7 @@ pub struct MirrorPair {
 /// A central document with exact copies on several hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReplicatedPage {
-    /// URL of the central document, which is the first of the copies.
+    /// URL of the central document, which is the first of the copies that count.
     pub url: String,
     /// Number of exact copies, the central document included.
     pub pages: u64,
@@ -80,7 +80,8 @@ pub(crate) fn fingerprints(
     Ok(HostFingerprints { sorted: sorter.finish()?, sizes })
 }
 
-/// Keeps the mirrors with the greatest shares.
+/// Keeps a limited number of pairs of hosts: the pairs with the greatest shares. The share of a pair is a
+/// fraction: the number of shared chunks over the number of chunks of the host that has fewer.
 #[derive(Debug)]
 pub(crate) struct TopMirrors {
     max: usize,
@@ -88,8 +89,9 @@ pub(crate) struct TopMirrors {
     heap: BinaryHeap<Reverse<(ChunkShare, Reverse<u64>)>>,
 }
 
-/// A fraction `shared / of`, compared exactly. Of two equal fractions, the one with more shared chunks is
-/// greater.
+/// The share of a pair of hosts: the fraction `shared / of`, compared exactly. `shared` is the number of
+/// shared chunks, and `of` is the number of chunks of the host that has fewer. Of two equal fractions, the
+/// one with more shared chunks is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ChunkShare {
     shared: u64,
@@ -123,7 +125,7 @@ impl TopMirrors {
         }
     }
 
-    /// The kept mirrors, in descending order of their shares.
+    /// The kept pairs of hosts, in descending order of their shares.
     pub(crate) fn finish(self, documents: &Documents, sizes: &[u64]) -> Vec<MirrorPair> {
         let sorted = self.heap.into_sorted_vec();
         let mirror = |(share, pair): (ChunkShare, Reverse<u64>)| {
@@ -141,7 +143,7 @@ impl TopMirrors {
     }
 }
 
-/// A central document (the first of several exact copies) whose copies are on several hosts.
+/// A central document (the first of several exact copies that count) whose copies are on several hosts.
 pub(crate) struct ReplicatedCentral {
     /// Number of hosts that have a copy.
     pub(crate) hosts: u64,

@@ -2,10 +2,11 @@
 //!
 //! The method is section 2 of Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the Web*,
 //! WebDB 1998. [`CollectionBuilder`] collects documents. For every [`Chunking`] it writes a file of
-//! (fingerprint, document) records, and one such file for whole texts. Among exact copies, the document with
-//! the smallest number is the *central* document. The pairing ignores all other copies. One of two
-//! [`PairingMethod`]s finds the pairs of central documents. The pairs and their order do not depend on the
-//! method.
+//! (fingerprint, document) records, and one such file for whole texts. Removals do not *count*, nor does a
+//! version of a page that a later version or removal replaced. Among exact copies that count, the document
+//! with the smallest number is the *central* document. A document without copies is central, too. The pairing
+//! ignores all other documents. One of two [`PairingMethod`]s finds the pairs of central documents. The pairs
+//! and their order do not depend on the method.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -49,7 +50,7 @@ pub use replication::{Band, ReplicaStatistics};
 pub struct Chunking {
     /// Number of lines in a chunk.
     pub lines: u32,
-    /// Minimum number of shared chunks, 1 to 255 (T in the paper).
+    /// Minimum number of shared chunks, 1 to 255. Shivakumar and Garcia-Molina (1998) call it T.
     pub shared: u8,
 }
 

@@ -13,10 +13,12 @@ use crate::documents::Documents;
 /// Minimum number of replicas in each band of the histogram.
 const BANDS: [u64; 6] = [1, 2, 3, 10, 100, 1_000];
 
-/// Statistics of documents by their number of replicas.
+/// How many documents have how many replicas, and how many documents and bytes a crawler saves if it skips
+/// replicas.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplicaStatistics {
-    /// Number of documents that count. Removals and replaced versions of pages do not count.
+    /// Number of documents that count. Removals do not count, nor does a version of a page that a later
+    /// version or removal replaced.
     pub pages: u64,
     /// Total size, in bytes, of the documents that count.
     pub bytes: u64,
@@ -24,7 +26,7 @@ pub struct ReplicaStatistics {
     pub replicated: u64,
     /// Histogram of documents by their number of replicas.
     pub replicas: Vec<Band>,
-    /// Number of documents that a crawler can skip.
+    /// Number of documents that a crawler can skip, because it has visited a replica of each before.
     pub saved_pages: u64,
     /// Total size of the documents that a crawler can skip, in bytes.
     pub saved_bytes: u64,
@@ -45,7 +47,7 @@ pub struct Band {
 pub(crate) struct ReplicationCounter<'d> {
     documents: &'d Documents,
     /// For each central document, the number of other documents that share enough fingerprints with it. Exact
-    /// copies of these documents are included.
+    /// copies of the other documents are included. Exact copies of the central document itself are not.
     near: Vec<u32>,
     skipped: Bits,
 }

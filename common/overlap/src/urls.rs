@@ -4,10 +4,11 @@ use crate::budget::MemoryClaim;
 use crate::external_sort::temporary_file::TemporaryFile;
 use crate::{Budget, OverlapError};
 
-/// URLs by document number. The claim of `Documents` covers the memory of `ends`.
+/// URLs by document number.
 #[derive(Debug)]
 pub(crate) struct Urls {
-    /// Offset of the end of each URL in the concatenation of all URLs.
+    /// Offset of the end of each URL in the concatenation of all URLs. The memory claim of `Documents` covers
+    /// the memory of this list.
     ends: Vec<u64>,
     /// URLs that are not in the temporary file yet.
     text: Vec<u8>,
@@ -41,7 +42,7 @@ impl Urls {
         Ok(())
     }
 
-    /// Bytes of all URLs and of their end offsets.
+    /// Bytes of all URLs and of their end offsets, whether in memory or in the temporary file.
     pub(crate) fn bytes(&self) -> u64 {
         self.file.len() + self.text.len() as u64 + 8 * self.ends.len() as u64
     }

@@ -9,11 +9,12 @@ use crate::external_sort::fixed_record::FixedRecord;
 use crate::external_sort::sorted::{Sorted, SortedRun, merge};
 use crate::external_sort::temporary_file::TemporaryFile;
 
-/// Minimum and maximum size, in bytes, of the piece of a run that one call reads or writes.
+/// Minimum and maximum size, in bytes, of the piece of a run that is read or written at once. The last piece
+/// of a run can be smaller.
 const PIECE_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 20;
 
 /// Size, in bytes, of one piece of a run, if `pieces` pieces share `bytes` bytes of memory. A piece is the
-/// part of a run that one call reads or writes. [`PIECE_BYTES`] limits the size in any case.
+/// part of a run that is read or written at once. [`PIECE_BYTES`] limits the size in any case.
 fn piece_bytes(bytes: u64, pieces: u64) -> u64 {
     (bytes / pieces).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end())
 }

@@ -1,5 +1,5 @@
-//! Coarse counting (section 2.2 of the paper), after Fang and others, *Computing Iceberg Queries
-//! Efficiently*, VLDB 1998.
+//! Coarse counting (section 2.2 of Shivakumar and Garcia-Molina, 1998), after Fang and others, *Computing
+//! Iceberg Queries Efficiently*, VLDB 1998.
 //!
 //! 1. A scan hashes every pair to a bucket and counts the pairs of each bucket. A bitmap marks the *heavy*
 //!    buckets, whose count reaches the minimum. Further scans with other hash functions count only the pairs
@@ -8,8 +8,8 @@
 //! 3. A scan counts the candidates exactly. If the candidates do not fit into memory, each of several scans
 //!    counts a part of them.
 //!
-//! The number of counters and of hash functions changes only the running time, not the result. The paper
-//! leaves the choice open. This implementation chooses by a pilot sample (`pilot`).
+//! The number of counters and of hash functions changes only the running time, not the result. Shivakumar and
+//! Garcia-Molina leave the choice open. This implementation chooses by a pilot sample (`pilot`).
 
 use crate::budget::Budget;
 use crate::error::OverlapError;
@@ -26,9 +26,10 @@ const LOG2_MIN: u32 = 6;
 /// Maximum number of counters, as a base-2 logarithm. More than any memory can hold.
 const LOG2_MAX: u32 = 40;
 
-/// The base-2 logarithm of the largest number of counters for `room` bytes of memory. The counters take at
-/// most half of the memory, at one byte each. The bitmap of each hash function takes an eighth of the bytes
-/// of the counters. At least a quarter of the memory remains for candidates.
+/// The base-2 logarithm of the largest number of counters for `room` bytes of memory. The counters of one
+/// byte each take at most half of the memory, whatever the number of hash functions. Each of at most four
+/// hash functions ([`FUNCTIONS_MAX`]) has a bitmap of an eighth of the bytes of the counters. The bitmaps
+/// thus take at most a quarter of the memory, and at least a quarter remains for candidates.
 fn max_counters_log2(room: u64) -> u32 {
     (room / 2).checked_ilog2().unwrap_or(0).clamp(LOG2_MIN, LOG2_MAX)
 }

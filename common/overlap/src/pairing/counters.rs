@@ -1,5 +1,5 @@
-//! Counts pairs by hash bucket, and passes only pairs in *heavy* buckets, whose count reaches the minimum
-//! number of shared fingerprints.
+//! Counts pairs by hash bucket, each once for every fingerprint that the pair shares. Passes only pairs in
+//! *heavy* buckets, whose count reaches the minimum number of shared fingerprints.
 
 use crate::bits::Bits;
 use crate::budget::{Budget, MemoryClaim};
@@ -33,7 +33,8 @@ impl PairHash {
     }
 }
 
-/// The array A\[1..m\] of the paper: the number of pairs in each bucket, up to 255.
+/// The number of occurrences of pairs in each bucket, up to 255. A pair occurs once for each fingerprint that
+/// it shares. Shivakumar and Garcia-Molina (1998) call the array of counts A\[1..m\].
 #[derive(Debug)]
 pub(crate) struct BucketCounters {
     hash: PairHash,
@@ -66,8 +67,8 @@ impl BucketCounters {
     }
 }
 
-/// The array BITMAP\[1..m\] of the paper. Passes the pairs of heavy buckets, which include every pair that
-/// shares enough fingerprints.
+/// Passes the pairs of heavy buckets, which include every pair that shares enough fingerprints. Shivakumar
+/// and Garcia-Molina (1998) call the bitmap of heavy buckets BITMAP\[1..m\].
 #[derive(Debug)]
 pub(crate) struct Filter {
     hash: PairHash,

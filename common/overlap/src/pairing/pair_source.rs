@@ -26,16 +26,16 @@ pub(crate) struct PairSource<'s> {
 }
 
 impl<'s> PairSource<'s> {
-    /// Starts a scan over all groups. A group consists of the documents that contain a particular
-    /// fingerprint.
+    /// Starts a scan over all groups. A group consists of the documents that take part and contain a
+    /// particular fingerprint.
     pub(crate) fn groups(self) -> Result<Groups<'s>, OverlapError> {
         let mut scan = self.sorted.scan()?;
         let head = scan.next()?;
         Ok(Groups { scan, head, included: self.included, documents: Vec::new() })
     }
 
-    /// Passes every pair of documents with a common fingerprint to `each`, once for each fingerprint that the
-    /// pair shares.
+    /// Passes every pair of documents that take part and have a common fingerprint to `each`, once for each
+    /// fingerprint that the pair shares.
     pub(crate) fn pairs(
         self,
         mut each: impl FnMut(u64) -> Result<(), OverlapError>,
@@ -52,7 +52,8 @@ impl<'s> PairSource<'s> {
     }
 }
 
-/// Reads groups one by one. A group consists of the documents that contain a particular fingerprint.
+/// Reads groups one by one. A group consists of the documents that take part and contain a particular
+/// fingerprint.
 pub(crate) struct Groups<'s> {
     scan: RecordScan<'s, u64>,
     head: Option<u64>,

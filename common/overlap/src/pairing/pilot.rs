@@ -25,7 +25,8 @@ pub(crate) const LOG2_TRIED_MIN: u32 = 12;
 /// Maximum number of sampled pairs, where a pair counts once for each fingerprint that it shares.
 const SAMPLE: u64 = 2_000_000;
 
-/// How many pairs of documents share each number of fingerprints, estimated from a sample of the documents.
+/// Estimates how many pairs of documents share each number of fingerprints below the minimum, and how many
+/// share at least the minimum. The estimates come from a sample of the documents.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Estimate {
     /// Number of pairs, where a pair counts once for each fingerprint that it shares. This number is exact,
@@ -40,7 +41,8 @@ pub(crate) struct Estimate {
 }
 
 /// Counts all pairs, each once for every shared fingerprint. Estimates from a sample how many pairs share
-/// each number of fingerprints. Also returns the number of scans over the records.
+/// each number of fingerprints below the minimum, and how many share at least the minimum. Also returns the
+/// number of scans over the records.
 pub(crate) fn estimate(
     source: PairSource<'_>,
     min_shared: u8,

@@ -20,7 +20,8 @@ pub(crate) struct Recount {
 }
 
 impl Recount {
-    /// Creates the table. `pairs` must be distinct, ascending, and fewer than 2^31.
+    /// Creates the table with a count of 0 for each pair. `pairs` must contain fewer than 2^31 distinct pairs
+    /// in ascending order.
     pub(crate) fn new(pairs: Vec<u64>, budget: &Budget) -> Result<Self, OverlapError> {
         let claim = budget.claim(pairs.len() as u64 * CANDIDATE_BYTES, "candidate pairs")?;
         let slots = (2 * pairs.len()).next_power_of_two().max(2);
