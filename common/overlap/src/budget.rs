@@ -51,7 +51,7 @@ impl Gauge {
     }
 }
 
-/// The most memory and disk space that were claimed at once.
+/// The most memory and disk space that were claimed at once since the previous call of [`Budget::peaks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetPeaks {
     /// Peak of claimed memory in bytes.
@@ -76,12 +76,13 @@ impl Budget {
         self.0.memory.free()
     }
 
-    /// The directory for temporary files.
+    /// The directory in which the crate creates temporary files.
     pub(crate) fn dir(&self) -> &Path {
         &self.0.dir
     }
 
-    /// Claims `bytes` of memory. `what` names the purpose in the error.
+    /// Claims `bytes` bytes of memory until the claim is dropped. If fewer bytes are free, the error names
+    /// the purpose `what`.
     pub(crate) fn claim(&self, bytes: u64, what: &'static str) -> Result<MemoryClaim, OverlapError> {
         let mut claim = MemoryClaim { budget: self.clone(), bytes: 0 };
         claim.grow(bytes, what)?;

@@ -18,8 +18,8 @@ use crate::replication::{ReplicaStatistics, ReplicationCounter};
 use crate::urls::Urls;
 use crate::{Budget, Chunking, MemoryClaim, OverlapError};
 
-/// Maximum capacity, in fingerprints, of the buffer that [`CollectionBuilder`] reuses for the next page. A
-/// larger buffer is freed after its page.
+/// Maximum capacity, in fingerprints, of the buffer that [`CollectionBuilder::push`] reuses. A larger buffer
+/// is freed after each use.
 const FINGERPRINTS_REUSED_MAX: usize = 1 << 16;
 
 /// A page to add to a [`CollectionBuilder`].
@@ -44,16 +44,18 @@ pub struct Document<'d> {
 pub struct FingerprintFile {
     /// Number of lines per chunk. `None` for the file of whole texts.
     pub lines: Option<u32>,
-    /// Number of (fingerprint, document) records.
+    /// Number of (fingerprint, document) records in this file, including records of documents that do not
+    /// count.
     pub fingerprints: u64,
-    /// Bytes of all records. A record takes 12 bytes in the file of whole texts, and 8 bytes in every other
-    /// file.
+    /// Bytes of the fingerprints and document numbers in all records. In the file of whole texts, this size
+    /// counts 12 bytes per record, although a temporary file stores 16. Every other file has 8 bytes per
+    /// record.
     pub bytes: u64,
     /// Seconds that the sort still took after the last document was added.
     pub sort_seconds: f64,
 }
 
-/// Sizes of the tables that map document numbers to URLs and hosts.
+/// Sizes, in bytes, of the tables that map document numbers to URLs and hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TableSizes {
     /// Bytes of the URLs of all documents, and of an 8-byte offset for each URL.
@@ -67,15 +69,15 @@ pub struct TableSizes {
 /// removal replaced do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlappingPair {
-    /// Number of the first document, which is smaller than `b`.
+    /// Document number of the first document, which is smaller than `b`.
     pub a: u32,
-    /// Number of the second document.
+    /// Document number of the second document.
     pub b: u32,
-    /// Number of distinct fingerprints that both documents contain.
+    /// How many distinct fingerprints both documents contain.
     pub shared: u32,
-    /// Number of distinct fingerprints of `a`.
+    /// How many distinct fingerprints document `a` contains.
     pub of_a: u32,
-    /// Number of distinct fingerprints of `b`.
+    /// How many distinct fingerprints document `b` contains.
     pub of_b: u32,
 }
 
@@ -83,9 +85,10 @@ pub struct OverlappingPair {
 /// no later version or removal replaces either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExactCopy {
-    /// Number of the central document, the first document with this text among the documents that count.
+    /// Document number of the central document, the first document with this text among the documents that
+    /// count.
     pub central: u32,
-    /// Number of the copy.
+    /// Document number of the copy.
     pub copy: u32,
 }
 
@@ -199,7 +202,8 @@ impl CollectionBuilder {
     }
 
     /// Sorts the fingerprints, selects the documents that count, and finds exact copies. Removals do not
-    /// count, nor does a version that a later version or removal of its page replaced.
+    /// count. Unless every version is a document of its own, a version that a later version or removal of its
+    /// page replaced does not count either.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.
@@ -261,8 +265,9 @@ pub struct DocumentCollection {
     urls: Urls,
     /// Sorted records of (fingerprint, document) for each chunking, including documents that do not count.
     chunks: Vec<Sorted<u64>>,
-    /// Marks the documents that count: `live` documents are neither removals nor replaced by a later version
-    /// or removal. `central` marks the live documents that are not an exact copy of an earlier live document.
+    /// `live` marks the documents that count: they are neither removals nor replaced by a later version or
+    /// removal. `central` marks the documents that count and are not an exact copy of an earlier document
+    /// that counts.
     live: Bits,
     central: Bits,
     fingerprint_files: Vec<FingerprintFile>,
@@ -282,13 +287,14 @@ impl DocumentCollection {
         &self.fingerprint_files
     }
 
-    /// Sizes of the tables that map document numbers to URLs and hosts.
+    /// Sizes, in bytes, of the tables that map document numbers to URLs and hosts.
     #[must_use]
     pub fn table_sizes(&self) -> TableSizes {
         TableSizes { url_bytes: self.urls.bytes(), host_bytes: self.documents.host_bytes() }
     }
 
-    /// Seconds to find exact copies in the sorted file of whole texts.
+    /// Time, in seconds, of the search for exact copies in the sorted file of whole texts. The time to sort
+    /// the file is not included.
     #[must_use]
     pub fn copies_seconds(&self) -> f64 {
         self.copies_seconds
@@ -371,8 +377,8 @@ impl DocumentCollection {
         Ok((top.finish(&self.documents, &sizes), work))
     }
 
-    /// The `max` documents whose exact copies are on the most hosts, in descending order. Leaves out
-    /// documents whose copies are all on one host.
+    /// The `max` documents whose exact copies are on the most hosts, in descending order of the number of
+    /// hosts. Leaves out documents whose copies are all on one host.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.

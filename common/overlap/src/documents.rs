@@ -11,7 +11,8 @@ use crate::{Budget, OverlapError};
 /// Host number of a document that records the removal of a page.
 const NO_HOST: u32 = u32::MAX;
 
-/// Bytes that a host takes in a map and a list, without its name.
+/// Bytes of memory that a host takes in the map of host numbers and in the list of host names. The bytes of
+/// the name are not included.
 const HOST_BYTES: u64 = 80;
 
 /// The attributes of all documents, in columns that are indexed by document number.
@@ -125,8 +126,8 @@ impl Documents {
     }
 
     /// Finds the central documents, and counts their copies, from the sorted records of (hash of the text,
-    /// document). Among live documents with equal texts, the document with the smallest number is the central
-    /// one.
+    /// document). Among documents that count and have equal hashes, the document with the smallest number is
+    /// the central document.
     pub(crate) fn find_copies(&mut self, texts: &Sorted<u128>) -> Result<(), OverlapError> {
         let mut scan = texts.scan()?;
         let mut central: Option<u128> = None;
@@ -146,7 +147,8 @@ impl Documents {
         Ok(())
     }
 
-    /// Number of documents. Removals and replaced versions of pages are included.
+    /// Number of all documents, including removals and versions of pages that a later version or removal
+    /// replaced.
     pub(crate) fn len(&self) -> usize {
         self.hosts.len()
     }

@@ -39,11 +39,11 @@ pub struct ReplicatedPage {
     pub url: String,
     /// Number of exact copies, the central document included.
     pub pages: u64,
-    /// Number of hosts that have one of the copies.
+    /// Number of hosts that have at least one of the copies. The host of the central document is included.
     pub hosts: u64,
 }
 
-/// The distinct fingerprints of all hosts.
+/// For each host, the distinct fingerprints of its documents that count.
 pub(crate) struct HostFingerprints {
     /// Sorted records, each with the number of a fingerprint in the upper 32 bits and a host in the lower 32
     /// bits. Numbers are assigned in the order of the fingerprints.
@@ -52,7 +52,8 @@ pub(crate) struct HostFingerprints {
     pub(crate) sizes: Vec<u64>,
 }
 
-/// Computes the distinct fingerprints of every host: the union of the fingerprints of its live documents.
+/// Computes the distinct fingerprints of every host: the union of the fingerprints of its documents that
+/// count. `live` marks these documents.
 pub(crate) fn fingerprints(
     documents: &Documents,
     live: &Bits,
@@ -145,16 +146,16 @@ impl TopMirrors {
 
 /// A central document (the first of several exact copies that count) whose copies are on several hosts.
 pub(crate) struct ReplicatedCentral {
-    /// Number of hosts that have a copy.
+    /// Number of hosts that have at least one of the copies. The host of the central document is included.
     pub(crate) hosts: u64,
     /// Number of exact copies, the central document included.
     pub(crate) copies: u64,
-    /// Number of the central document.
+    /// Document number of the central document.
     pub(crate) document: u32,
 }
 
-/// The `max` central documents whose copies are on the most hosts, in descending order. Leaves out documents
-/// whose copies are all on one host.
+/// The `max` central documents whose copies are on the most hosts, in descending order of the number of
+/// hosts. Leaves out documents whose copies are all on one host.
 pub(crate) fn most_replicated(
     documents: &Documents,
     max: usize,

@@ -2,11 +2,12 @@
 //!
 //! The method is section 2 of Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the Web*,
 //! WebDB 1998. [`CollectionBuilder`] collects documents. For every [`Chunking`] it writes a file of
-//! (fingerprint, document) records, and one such file for whole texts. Removals do not *count*, nor does a
-//! version of a page that a later version or removal replaced. Among exact copies that count, the document
-//! with the smallest number is the *central* document. A document without copies is central, too. The pairing
-//! ignores all other documents. One of two [`PairingMethod`]s finds the pairs of central documents. The pairs
-//! and their order do not depend on the method.
+//! (fingerprint, document) records, and one such file for whole texts. Removals do not *count*. Unless every
+//! version of a page is a document of its own, a version that a later version or removal replaced does not
+//! count either. Among exact copies that count, the document with the smallest number is the *central*
+//! document. A document without copies is central, too. The pairing ignores all other documents. One of two
+//! [`PairingMethod`]s finds the pairs of central documents. The pairs and their order do not depend on the
+//! method.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -45,7 +46,7 @@ pub use hosts::{MirrorPair, ReplicatedPage};
 pub use pairing::method::{CoarseParameters, PairingMethod, PairingStatistics};
 pub use replication::{Band, ReplicaStatistics};
 
-/// How documents are cut into chunks, and how many chunks two documents must share.
+/// How documents are cut into chunks, and how many chunks two documents or two hosts must share to be a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Chunking {
     /// Number of lines in a chunk.

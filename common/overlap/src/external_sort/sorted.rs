@@ -12,7 +12,7 @@ use crate::external_sort::temporary_file::TemporaryFile;
 /// A sorted run of records in a temporary file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SortedRun {
-    /// Offset of the first byte of the run.
+    /// Offset, in the file, of the first byte of the run.
     pub(crate) from: u64,
     pub(crate) records: u64,
 }
@@ -31,12 +31,13 @@ enum RecordStore<R> {
 }
 
 impl<R: FixedRecord> Sorted<R> {
-    /// Takes a sorted buffer, which stays in memory. `claim` is the claim of this memory.
+    /// Creates the sequence from a sorted buffer, which stays in memory. `claim` is the claim of the memory
+    /// of the buffer.
     pub(crate) fn in_memory(records: Vec<R>, claim: MemoryClaim) -> Self {
         Self { store: RecordStore::Memory(records, claim), distinct: false }
     }
 
-    /// Takes sorted runs in a file. A scan reads `piece` bytes of each run at a time.
+    /// Creates the sequence from sorted runs in a file. A scan reads `piece` bytes of each run at a time.
     pub(crate) fn in_runs(
         budget: Budget,
         file: Option<TemporaryFile>,
@@ -56,7 +57,7 @@ impl<R: FixedRecord> Sorted<R> {
         }
     }
 
-    /// Bytes of memory that a scan takes.
+    /// Bytes of memory that a scan claims. 0 if the records are in memory.
     pub(crate) fn scan_bytes(&self) -> u64 {
         match &self.store {
             RecordStore::Memory(..) => 0,
@@ -185,7 +186,7 @@ impl<'s, R: FixedRecord> MergeScan<'s, R> {
     }
 }
 
-/// Reads the records of one run in pieces.
+/// Reads the records of one run one by one, and the bytes of the run in larger pieces.
 struct RunReader<'s> {
     file: &'s TemporaryFile,
     /// Offset of the first byte that is not read yet. `end` is the end of the run.

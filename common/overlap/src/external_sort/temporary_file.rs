@@ -1,5 +1,5 @@
-//! A temporary file without a name. The operating system deletes the file when it is closed, and so also when
-//! the process ends.
+//! A temporary file without a name. The operating system deletes the file when the process closes the file or
+//! ends.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -13,7 +13,8 @@ pub struct CoarseParameters {
     pub functions: u32,
 }
 
-/// Method that finds overlapping pairs. Both methods find the same pairs.
+/// Method that finds the pairs of documents, or of hosts, that share enough fingerprints. Both methods find
+/// the same pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairingMethod {
     /// Writes a pair once for every shared fingerprint, sorts the written pairs, and counts equal pairs.
@@ -23,7 +24,8 @@ pub enum PairingMethod {
     Coarse(Option<CoarseParameters>),
 }
 
-/// Receives two document numbers and the number of fingerprints that they share.
+/// Receives the numbers of two documents or of two hosts, the smaller number first, and the number of
+/// fingerprints that the two share.
 pub(crate) type PairSink<'e> = dyn FnMut(u32, u32, u32) -> Result<(), OverlapError> + 'e;
 
 /// Statistics of a pairing: the pairs and scans that it needed, its running time, memory, and disk space.
@@ -35,7 +37,7 @@ pub struct PairingStatistics {
     pub candidates: u64,
     /// Number of pairs that share at least the minimum number of fingerprints.
     pub pairs: u64,
-    /// Number of scans over the file of fingerprints.
+    /// Number of scans over the sorted fingerprints of documents or hosts.
     pub scans: u32,
     /// Number of counters for each hash function. 0 for sort-based pairing.
     pub counters: u64,

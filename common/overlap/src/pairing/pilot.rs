@@ -4,11 +4,11 @@
 //! bucket share. A bitmap marks the buckets whose sum reaches the minimum, and passes all pairs in these
 //! buckets. Some of them are *light*: they share fewer fingerprints than the minimum.
 //!
-//! The sample selects documents by a hash of their number, and counts the fingerprints that each sampled pair
-//! shares. A sample of a fraction r of the documents contains a fraction r² of the pairs, however much a pair
-//! shares. From these counts the pilot computes how many light pairs a bitmap passes. The sum in a bucket is
-//! a compound Poisson variable, and Panjer's recursion gives its distribution. The pilot chooses the
-//! parameters with the least expected time.
+//! The sample selects documents, or hosts, by a hash of their number, and counts the fingerprints that each
+//! sampled pair shares. A sample of a fraction r of the documents contains a fraction r² of the pairs,
+//! however much a pair shares. From these counts the pilot computes how many light pairs a bitmap passes. The
+//! sum in a bucket is a compound Poisson variable, and Panjer's recursion gives its distribution. The pilot
+//! chooses the parameters with the least expected time.
 
 use std::ops::RangeInclusive;
 
@@ -25,8 +25,8 @@ pub(crate) const LOG2_TRIED_MIN: u32 = 12;
 /// Maximum number of sampled pairs, where a pair counts once for each fingerprint that it shares.
 const SAMPLE: u64 = 2_000_000;
 
-/// Estimates how many pairs of documents share each number of fingerprints below the minimum, and how many
-/// share at least the minimum. The estimates come from a sample of the documents.
+/// Estimates how many pairs of documents or hosts share each number of fingerprints below the minimum, and
+/// how many share at least the minimum. The estimates come from a sample of the documents or hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Estimate {
     /// Number of pairs, where a pair counts once for each fingerprint that it shares. This number is exact,
@@ -138,8 +138,8 @@ const PAIR_NANOS: f64 = 1.0;
 /// long again. A candidate occurs once for each fingerprint that its pair shares.
 const CANDIDATE_NANOS: f64 = 60.0;
 
-/// The parameters with the least expected time. `counters` is the range of values to try as the base-2
-/// logarithm of the number of counters.
+/// Returns the parameters with which coarse counting is expected to take the least time. `counters` is the
+/// range of base-2 logarithms of the number of counters to try.
 pub(crate) fn choose(estimate: &Estimate, counters: RangeInclusive<u32>) -> CoarseParameters {
     let all = estimate.occurrences as f64;
     let heavy_occurrences = (all - occurrences(&estimate.light)).max(0.0);

@@ -9,7 +9,8 @@ pub(crate) const CANDIDATE_BYTES: u64 = 8 + 4 + 4 * 4;
 /// Candidate pairs with their counts, in a hash table.
 #[derive(Debug)]
 pub(crate) struct Recount {
-    /// Candidate pairs in ascending order.
+    /// Distinct candidate pairs in ascending order. A pair is packed into one number by
+    /// [`pair`](crate::pairing::pair_source::pair).
     pairs: Vec<u64>,
     counts: Vec<u32>,
     /// Slots of an open-addressed hash table. A slot holds the index of a candidate plus one, or 0 if it is
