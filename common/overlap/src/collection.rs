@@ -22,14 +22,14 @@ use crate::{Budget, Chunking, MemoryClaim, OverlapError};
 /// is freed after each use.
 const FINGERPRINTS_REUSED_MAX: usize = 1 << 16;
 
-/// A page to add to a [`CollectionBuilder`].
+/// A version of a page, to add to a [`CollectionBuilder`].
 #[derive(Debug, Clone, Copy)]
 pub struct Document<'d> {
     /// URL of the page.
     pub url: &'d str,
     /// Host of the page.
     pub host: &'d str,
-    /// Size of the page in bytes.
+    /// Size of the page in bytes. Statistics count at most 2^32 - 1 bytes for each page.
     pub bytes: u64,
     /// Hash of the text. Documents with equal hashes are exact copies. `None` if the document must not count
     /// as a copy of another. Shivakumar and Garcia-Molina (1998) use hashes of 32 bits. Among 10 million
@@ -39,17 +39,17 @@ pub struct Document<'d> {
     pub lines: &'d [u64],
 }
 
-/// The size of one file of fingerprints, and the time to sort it.
+/// The size of one list of fingerprint records, and the time to sort the list. A list that does not fit into
+/// memory is a temporary file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FingerprintFile {
-    /// Number of lines per chunk. `None` for the file of whole texts.
+    /// Number of lines per chunk. `None` for the list of the hashes of whole texts.
     pub lines: Option<u32>,
-    /// Number of (fingerprint, document) records in this file, including records of documents that do not
+    /// Number of (fingerprint, document) records in the list, including records of documents that do not
     /// count.
     pub fingerprints: u64,
-    /// Bytes of the fingerprints and document numbers in all records. In the file of whole texts, this size
-    /// counts 12 bytes per record, although a temporary file stores 16. Every other file has 8 bytes per
-    /// record.
+    /// Bytes of the fingerprints and document numbers in all records: 8 bytes per record. The list of whole
+    /// texts counts 12 bytes per record, although such a record takes 16 bytes in memory or on disk.
     pub bytes: u64,
     /// Seconds that the sort still took after the last document was added.
     pub sort_seconds: f64,
@@ -69,11 +69,11 @@ pub struct TableSizes {
 /// removal replaced do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlappingPair {
-    /// Document number of the first document, which is smaller than `b`.
+    /// Document number of the first document. This number is smaller than `b`.
     pub a: u32,
     /// Document number of the second document.
     pub b: u32,
-    /// How many distinct fingerprints both documents contain.
+    /// How many distinct fingerprints the two documents have in common.
     pub shared: u32,
     /// How many distinct fingerprints document `a` contains.
     pub of_a: u32,
@@ -92,18 +92,21 @@ pub struct ExactCopy {
     pub copy: u32,
 }
 
-/// The result of pairing all central documents by one chunking.
+/// Statistics and a digest of the pairs that [`DocumentCollection::overlap`] found. The pairs themselves are
+/// not included: `overlap` passes them to a function of the caller.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairingResult {
-    /// Histogram of documents by their number of replicas.
+    /// How many replicas documents have, and what a crawler saves if it skips replicas.
     pub replication: ReplicaStatistics,
     /// Statistics of the pairing: numbers of pairs and scans, time, memory, and disk space.
     pub work: PairingStatistics,
-    /// Hash of all pairs in order. Two pairings found the same pairs if their digests are equal.
+    /// Hash of all pairs in order, with the numbers of their shared fingerprints. If the digests of two
+    /// pairings are equal, both pairings almost certainly found the same pairs.
     pub digest: u64,
 }
 
-/// Collects documents for a [`DocumentCollection`].
+/// Collects documents for a [`DocumentCollection`]. Each call of [`push`](Self::push) or
+/// [`push_removal`](Self::push_removal) takes the next document number, from 0.
 #[derive(Debug)]
 pub struct CollectionBuilder {
     budget: Budget,
@@ -112,15 +115,17 @@ pub struct CollectionBuilder {
     urls: Urls,
     /// Records of (URL hash, document). `None` if every version of a page is a document of its own.
     versions: Option<Sorter<u128>>,
+    /// Records of (hash of the text, document), without documents that must not count as copies.
     texts: Sorter<u128>,
+    /// Records of (fingerprint, document) for each chunking.
     chunks: Vec<Sorter<u64>>,
     fingerprints: Vec<u32>,
 }
 
 impl CollectionBuilder {
-    /// Creates a builder without documents. If `every_version` is true, each version of a page is a document
-    /// of its own, and stays one after a removal of the page. Otherwise only the last version of each URL
-    /// counts.
+    /// Creates a builder without documents. If `every_version` is true, each version of a page counts, even
+    /// after a removal of the page. Otherwise only the last version of each URL counts, and none if the page
+    /// was removed last.
     ///
     /// # Errors
     /// If the budget is too small for the buffers, or a temporary file cannot be created.
@@ -142,8 +147,8 @@ impl CollectionBuilder {
         })
     }
 
-    /// Claims memory that the caller uses for pages. Dropping the claim returns the memory. `what` names the
-    /// purpose in the error.
+    /// Claims `bytes` bytes of memory, which the caller uses to prepare pages. Dropping the claim returns the
+    /// memory. `what` names the purpose in the error.
     ///
     /// # Errors
     /// If fewer than `bytes` bytes are free.
@@ -281,7 +286,7 @@ impl DocumentCollection {
         &self.chunkings
     }
 
-    /// Statistics of each file of fingerprints: first that of whole texts, then that of each chunking.
+    /// Statistics of each list of fingerprint records: first that of whole texts, then that of each chunking.
     #[must_use]
     pub fn fingerprint_files(&self) -> &[FingerprintFile] {
         &self.fingerprint_files
@@ -293,14 +298,14 @@ impl DocumentCollection {
         TableSizes { url_bytes: self.urls.bytes(), host_bytes: self.documents.host_bytes() }
     }
 
-    /// Time, in seconds, of the search for exact copies in the sorted file of whole texts. The time to sort
-    /// the file is not included.
+    /// Time, in seconds, of the search for exact copies in the sorted hashes of whole texts. The time to sort
+    /// the hashes is not included.
     #[must_use]
     pub fn copies_seconds(&self) -> f64 {
         self.copies_seconds
     }
 
-    /// Reads the URL of a document.
+    /// Reads the URL of the document with number `document`.
     ///
     /// # Errors
     /// If the temporary file of URLs cannot be read.
@@ -308,15 +313,14 @@ impl DocumentCollection {
         self.urls.get(document)
     }
 
-    /// Histogram of documents by their number of exact copies. Documents that are similar, but not equal, do
-    /// not count as replicas.
+    /// How many exact copies documents have, and what a crawler saves if it skips exact copies.
     #[must_use]
     pub fn exact_replication(&self) -> ReplicaStatistics {
         ReplicationCounter::new(&self.documents).finish()
     }
 
-    /// All exact copies in ascending order, each with its central document. The central document itself is
-    /// not listed as a copy.
+    /// All exact copies in ascending order of their document numbers, each with its central document. The
+    /// central document itself is not listed as a copy.
     pub fn copies(&self) -> impl Iterator<Item = ExactCopy> + '_ {
         let documents = self.documents.live();
         let copies = documents.map(|copy| ExactCopy { central: self.documents.central(copy), copy });
@@ -326,7 +330,8 @@ impl DocumentCollection {
     /// Finds all pairs of central documents that share at least [`Chunking::shared`] chunks. A central
     /// document counts, and is not an exact copy of an earlier document that counts. Removals and versions
     /// that a later version or removal replaced do not count. `chunking` is an index into
-    /// [`chunkings`](Self::chunkings). Passes each pair to `each`, in ascending order.
+    /// [`chunkings`](Self::chunkings). Passes each pair to `each`, in ascending order of the first document,
+    /// then of the second.
     ///
     /// # Errors
     /// If the budget is too small, a temporary file fails, or `each` returns an error.
@@ -352,7 +357,8 @@ impl DocumentCollection {
         Ok(PairingResult { replication: counter.finish(), work, digest })
     }
 
-    /// Finds pairs of hosts that share at least [`Chunking::shared`] chunks. `chunking` is an index into
+    /// Finds pairs of hosts that share at least [`Chunking::shared`] chunks. The chunks of a host are the
+    /// chunks of all its documents that count, exact copies included. `chunking` is an index into
     /// [`chunkings`](Self::chunkings). Returns at most `max` pairs: the pairs with the greatest shares
     /// ([`MirrorPair::share`]), the greatest first. Also returns statistics of the pairing.
     ///
@@ -377,8 +383,8 @@ impl DocumentCollection {
         Ok((top.finish(&self.documents, &sizes), work))
     }
 
-    /// The `max` documents whose exact copies are on the most hosts, in descending order of the number of
-    /// hosts. Leaves out documents whose copies are all on one host.
+    /// At most `max` documents: the documents whose exact copies are on the most hosts, in descending order
+    /// of the number of hosts. Leaves out documents whose copies are all on one host.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.

@@ -11,14 +11,15 @@ use crate::{Budget, OverlapError};
 /// Host number of a document that records the removal of a page.
 const NO_HOST: u32 = u32::MAX;
 
-/// Bytes of memory that a host takes in the map of host numbers and in the list of host names. The bytes of
-/// the name are not included.
+/// Estimated bytes of memory that a host takes in the map of host numbers and in the list of host names. The
+/// bytes of the name are not included.
 const HOST_BYTES: u64 = 80;
 
 /// The attributes of all documents, in columns that are indexed by document number.
 #[derive(Debug)]
 pub(crate) struct Documents {
     hosts: Vec<u32>,
+    /// Size of each document in bytes. A size above 2^32 - 1 is stored as 2^32 - 1.
     bytes: Vec<u32>,
     /// For each chunking, the number of distinct fingerprints of each document.
     chunks: Vec<Vec<u32>>,
@@ -39,7 +40,8 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Creates an empty table with a column for each of `chunkings` chunkings.
+    /// Creates an empty table. For each of `chunkings` chunkings, a column stores how many fingerprints a
+    /// document has.
     pub(crate) fn new(budget: &Budget, chunkings: usize) -> Result<Self, OverlapError> {
         Ok(Self {
             hosts: Vec::new(),
@@ -56,15 +58,15 @@ impl Documents {
         })
     }
 
-    /// Bytes that a document takes. These are four columns, a column per chunking, the end of its URL, its
-    /// place in a group of documents with a common fingerprint, and its entries in the replica counts and in
-    /// the bit vectors.
+    /// Bytes of memory that a document takes here and elsewhere in the crate: four columns, a column per
+    /// chunking, the end offset of its URL, a place in a group of documents with a common fingerprint, and
+    /// entries in the replica counts and in the bit vectors.
     fn document_bytes(&self) -> u64 {
         4 * (4 + self.chunks.len() as u64) + 8 + 4 + 8
     }
 
-    /// Adds a document and returns its number. `chunks` lists, for each chunking, how many distinct
-    /// fingerprints the document has.
+    /// Adds a document of `bytes` bytes on `host`, and returns the number of the document. `chunks` lists,
+    /// for each chunking, how many distinct fingerprints the document has.
     pub(crate) fn push(&mut self, host: &str, bytes: u64, chunks: &[u32]) -> Result<u32, OverlapError> {
         let number = match self.host_numbers.get(host) {
             Some(number) => *number,
@@ -79,7 +81,7 @@ impl Documents {
         self.push_row(number, bytes, chunks)
     }
 
-    /// Adds a document that records the removal of a page, and returns its number.
+    /// Adds a document that records the removal of a page, and returns the number of the document.
     pub(crate) fn push_removal(&mut self) -> Result<u32, OverlapError> {
         self.push_row(NO_HOST, 0, &[])
     }
@@ -107,9 +109,9 @@ impl Documents {
         Ok(number)
     }
 
-    /// Selects the documents that count. With `versions`, the sorted records of (URL hash, document), only
-    /// the last document of each URL counts. If the last document is a removal, no document of the URL
-    /// counts.
+    /// Selects the documents that count. Without `versions`, all documents except removals count. With
+    /// `versions`, the sorted records of (URL hash, document), only the last document of each URL counts. If
+    /// the last document is a removal, no document of the URL counts.
     pub(crate) fn select_live(&mut self, versions: Option<&Sorted<u128>>) -> Result<(), OverlapError> {
         self.live = Bits::new(self.len());
         let pages = self.hosts.iter().enumerate().filter(|(_, host)| **host != NO_HOST);

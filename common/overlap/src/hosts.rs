@@ -15,14 +15,14 @@ use crate::external_sort::sorter::Sorter;
 use crate::pairing::pair_source::{PairSource, pair, unpack_pair};
 use crate::{Budget, OverlapError};
 
-/// Two hosts that share chunks.
+/// Two hosts that share at least [`Chunking::shared`](crate::Chunking::shared) distinct chunks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MirrorPair {
     /// Name of the first host.
     pub a: String,
     /// Name of the second host.
     pub b: String,
-    /// Number of distinct chunks that both hosts contain.
+    /// Number of distinct chunks that the two hosts have in common.
     pub shared: u64,
     /// Number of distinct chunks of host `a`.
     pub of_a: u64,
@@ -37,7 +37,7 @@ pub struct MirrorPair {
 pub struct ReplicatedPage {
     /// URL of the central document, which is the first of the copies that count.
     pub url: String,
-    /// Number of exact copies, the central document included.
+    /// Number of exact copies that count, the central document included.
     pub pages: u64,
     /// Number of hosts that have at least one of the copies. The host of the central document is included.
     pub hosts: u64,
@@ -45,15 +45,15 @@ pub struct ReplicatedPage {
 
 /// For each host, the distinct fingerprints of its documents that count.
 pub(crate) struct HostFingerprints {
-    /// Sorted records, each with the number of a fingerprint in the upper 32 bits and a host in the lower 32
-    /// bits. Numbers are assigned in the order of the fingerprints.
+    /// Sorted records, each with the number of a fingerprint in the upper 32 bits and a host number in the
+    /// lower 32 bits. The fingerprints are numbered from 0 in ascending order.
     pub(crate) sorted: Sorted<u64>,
     /// Number of distinct fingerprints of each host.
     pub(crate) sizes: Vec<u64>,
 }
 
 /// Computes the distinct fingerprints of every host: the union of the fingerprints of its documents that
-/// count. `live` marks these documents.
+/// count. `live` marks the documents that count. `chunks` contains the (fingerprint, document) records.
 pub(crate) fn fingerprints(
     documents: &Documents,
     live: &Bits,
@@ -126,7 +126,8 @@ impl TopMirrors {
         }
     }
 
-    /// The kept pairs of hosts, in descending order of their shares.
+    /// Returns the kept pairs of hosts, in descending order of their shares. `sizes` is the number of
+    /// distinct fingerprints of each host.
     pub(crate) fn finish(self, documents: &Documents, sizes: &[u64]) -> Vec<MirrorPair> {
         let sorted = self.heap.into_sorted_vec();
         let mirror = |(share, pair): (ChunkShare, Reverse<u64>)| {
@@ -148,14 +149,14 @@ impl TopMirrors {
 pub(crate) struct ReplicatedCentral {
     /// Number of hosts that have at least one of the copies. The host of the central document is included.
     pub(crate) hosts: u64,
-    /// Number of exact copies, the central document included.
+    /// Number of exact copies that count, the central document included.
     pub(crate) copies: u64,
     /// Document number of the central document.
     pub(crate) document: u32,
 }
 
-/// The `max` central documents whose copies are on the most hosts, in descending order of the number of
-/// hosts. Leaves out documents whose copies are all on one host.
+/// At most `max` central documents: the documents whose copies are on the most hosts, in descending order of
+/// the number of hosts. Leaves out documents whose copies are all on one host.
 pub(crate) fn most_replicated(
     documents: &Documents,
     max: usize,

@@ -19,8 +19,8 @@ use crate::pairing::method::{PairSink, PairingMethod, PairingStatistics};
 use crate::pairing::pair_source::PairSource;
 use crate::{Budget, BudgetPeaks, OverlapError};
 
-/// Passes each pair that shares at least `min_shared` fingerprints to `sink`. Pairs ascend by the smaller
-/// number, then by the greater number.
+/// Passes each pair that shares at least `min_shared` fingerprints, but at least one, to `sink`. Pairs ascend
+/// by the smaller number of the pair, then by the greater number. Returns statistics of the pairing.
 pub(crate) fn pairs(
     method: PairingMethod,
     source: PairSource<'_>,

@@ -37,7 +37,8 @@ impl<R: FixedRecord> Sorted<R> {
         Self { store: RecordStore::Memory(records, claim), distinct: false }
     }
 
-    /// Creates the sequence from sorted runs in a file. A scan reads `piece` bytes of each run at a time.
+    /// Creates the sequence from sorted runs in a file. A scan reads `piece` bytes of each run at a time. If
+    /// `distinct` is true, the scan passes equal records once.
     pub(crate) fn in_runs(
         budget: Budget,
         file: Option<TemporaryFile>,
@@ -48,8 +49,8 @@ impl<R: FixedRecord> Sorted<R> {
         Self { store: RecordStore::Runs { budget, file, runs, piece }, distinct }
     }
 
-    /// Number of records. For runs, this counts a record once for each run that contains it, even if
-    /// `distinct` is set.
+    /// Number of records in memory or in all runs. Equal records in different runs count separately, even if
+    /// `distinct` is set and a scan passes only one of them.
     pub(crate) fn len(&self) -> u64 {
         match &self.store {
             RecordStore::Memory(records, _) => records.len() as u64,
@@ -57,7 +58,8 @@ impl<R: FixedRecord> Sorted<R> {
         }
     }
 
-    /// Bytes of memory that a scan claims. 0 if the records are in memory.
+    /// Bytes of memory that a scan claims: 0 if the records are in memory, because a scan of memory needs no
+    /// buffer.
     pub(crate) fn scan_bytes(&self) -> u64 {
         match &self.store {
             RecordStore::Memory(..) => 0,
@@ -97,7 +99,7 @@ impl<R: FixedRecord> RecordScan<'_, R> {
         }
     }
 
-    /// Passes each distinct remaining record to `each`, with the number of times that it occurs.
+    /// Passes each distinct remaining record to `each` once, with the number of times that the record occurs.
     pub(crate) fn counted(
         mut self,
         mut each: impl FnMut(R, u32) -> Result<(), OverlapError>,
@@ -115,7 +117,8 @@ impl<R: FixedRecord> RecordScan<'_, R> {
     }
 }
 
-/// Merges several runs into one run that is appended to the file `into`.
+/// Merges several runs of the file `from` into one run, which is appended to the file `into`. Reads and
+/// writes about `piece` bytes at a time. If `distinct` is true, the new run contains equal records once.
 pub(crate) fn merge<R: FixedRecord>(
     from: &TemporaryFile,
     runs: &[SortedRun],
@@ -141,7 +144,7 @@ pub(crate) fn merge<R: FixedRecord>(
 /// Reads several runs as one sorted sequence of records.
 pub(crate) struct MergeScan<'s, R> {
     readers: Vec<RunReader<'s>>,
-    /// The next record of each run that is not at its end, with the number of the run.
+    /// The next record of each run that is not at its end, with the index of the run in `readers`.
     heads: BinaryHeap<Reverse<(R, usize)>>,
     last: Option<R>,
     distinct: bool,

@@ -19,7 +19,7 @@ fn piece_bytes(bytes: u64, pieces: u64) -> u64 {
     (bytes / pieces).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end())
 }
 
-/// Collects records in any order and sorts them.
+/// Collects records in any order and sorts them, in memory or in a temporary file.
 #[derive(Debug)]
 pub(crate) struct Sorter<R> {
     budget: Budget,
@@ -35,8 +35,8 @@ pub(crate) struct Sorter<R> {
 }
 
 impl<R: FixedRecord> Sorter<R> {
-    /// Creates an empty sorter that uses `bytes` bytes of memory, or the minimum for a merge if the minimum
-    /// is more. If `distinct` is true, the sorter keeps only one of several equal records.
+    /// Creates an empty sorter that claims `bytes` bytes of memory, but at least the 4 KiB that a merge
+    /// needs. If `distinct` is true, the sorter keeps only one of several equal records.
     pub(crate) fn new(budget: &Budget, bytes: u64, distinct: bool) -> Result<Self, OverlapError> {
         // The memory must hold a piece for writing a run, and three pieces for merging two runs into a third.
         let bytes = bytes.max(4 * PIECE_BYTES.start());

@@ -4,11 +4,11 @@
 //! bucket share. A bitmap marks the buckets whose sum reaches the minimum, and passes all pairs in these
 //! buckets. Some of them are *light*: they share fewer fingerprints than the minimum.
 //!
-//! The sample selects documents, or hosts, by a hash of their number, and counts the fingerprints that each
-//! sampled pair shares. A sample of a fraction r of the documents contains a fraction r² of the pairs,
-//! however much a pair shares. From these counts the pilot computes how many light pairs a bitmap passes. The
-//! sum in a bucket is a compound Poisson variable, and Panjer's recursion gives its distribution. The pilot
-//! chooses the parameters with the least expected time.
+//! The pilot samples documents, or hosts, by a hash of their number, and counts the fingerprints that each
+//! sampled pair shares. A sample of a fraction r of the documents is expected to contain a fraction r² of the
+//! pairs, however much a pair shares. From these counts the pilot computes how many light pairs a bitmap
+//! passes. The sum in a bucket is a compound Poisson variable, and Panjer's recursion gives its distribution.
+//! The pilot chooses the parameters with the least expected time.
 
 use std::ops::RangeInclusive;
 
@@ -19,10 +19,12 @@ use crate::pairing::counters::FUNCTIONS_MAX;
 use crate::pairing::method::CoarseParameters;
 use crate::pairing::pair_source::{PairSource, pair};
 
-/// Minimum number of counters to try, as a base-2 logarithm.
+/// Minimum number of counters to try, as a base-2 logarithm. If memory is too small for 2^12 counters, only
+/// the largest possible number is tried.
 pub(crate) const LOG2_TRIED_MIN: u32 = 12;
 
-/// Maximum number of sampled pairs, where a pair counts once for each fingerprint that it shares.
+/// The sample is chosen so that it is expected to contain at most this number of pairs, where a pair counts
+/// once for each fingerprint that it shares.
 const SAMPLE: u64 = 2_000_000;
 
 /// Estimates how many pairs of documents or hosts share each number of fingerprints below the minimum, and
@@ -41,8 +43,8 @@ pub(crate) struct Estimate {
 }
 
 /// Counts all pairs, each once for every shared fingerprint. Estimates from a sample how many pairs share
-/// each number of fingerprints below the minimum, and how many share at least the minimum. Also returns the
-/// number of scans over the records.
+/// each number of fingerprints below `min_shared`, and how many share at least `min_shared`. Sorting the
+/// sample takes `room` bytes of memory. Also returns how many scans over the records of `source` were needed.
 pub(crate) fn estimate(
     source: PairSource<'_>,
     min_shared: u8,
@@ -88,7 +90,8 @@ fn is_drawn(document: u32, halvings: u32) -> bool {
 
 /// The distribution of the number of fingerprints that the light pairs in one of `buckets` buckets share in
 /// total. Element `n` is the probability that this sum is less than `n`, for `n` from 0 to the minimum number
-/// of shared fingerprints.
+/// of shared fingerprints. `light[s]` is the number of light pairs in all buckets that share `s`
+/// fingerprints.
 fn sum_distribution(light: &[f64], buckets: f64) -> Vec<f64> {
     let rates: Vec<f64> = light.iter().map(|pairs| pairs / buckets).collect();
     let mut exactly = vec![0.0; light.len()];
@@ -110,7 +113,9 @@ fn sum_distribution(light: &[f64], buckets: f64) -> Vec<f64> {
     below
 }
 
-/// Expected number of light pairs that pass one more bitmap, by the number of fingerprints that they share.
+/// Expected numbers of light pairs that pass one more bitmap. The bitmap has `buckets` buckets, which count
+/// the light pairs in `light` and `heavy` other pairs. The number of fingerprints that a pair shares is the
+/// index into `light` and into the result.
 fn expected_passing(light: &[f64], heavy: f64, buckets: f64) -> Vec<f64> {
     let (below, without_heavy) = (sum_distribution(light, buckets), (-heavy / buckets).exp());
     // A pair that shares `s` is in a light bucket if the other pairs of the bucket sum up to less than the
@@ -119,6 +124,7 @@ fn expected_passing(light: &[f64], heavy: f64, buckets: f64) -> Vec<f64> {
     light.iter().enumerate().map(passes).collect()
 }
 
+/// Number of light pairs, where a pair counts once for each fingerprint that it shares.
 fn occurrences(light: &[f64]) -> f64 {
     light.iter().enumerate().map(|(shared, pairs)| shared as f64 * pairs).sum()
 }

@@ -3,7 +3,7 @@
 use crate::budget::{Budget, MemoryClaim};
 use crate::error::OverlapError;
 
-/// Bytes for a candidate: the pair, its count, and at most four slots of the hash table.
+/// Maximum bytes of memory for a candidate: the pair, its count, and at most four slots of the hash table.
 pub(crate) const CANDIDATE_BYTES: u64 = 8 + 4 + 4 * 4;
 
 /// Candidate pairs with their counts, in a hash table.
@@ -21,8 +21,8 @@ pub(crate) struct Recount {
 }
 
 impl Recount {
-    /// Creates the table with a count of 0 for each pair. `pairs` must contain fewer than 2^31 distinct pairs
-    /// in ascending order.
+    /// Creates the table with a count of 0 for each pair. `pairs` must contain fewer than 2^31 pairs, in
+    /// ascending order and without repetition.
     pub(crate) fn new(pairs: Vec<u64>, budget: &Budget) -> Result<Self, OverlapError> {
         let claim = budget.claim(pairs.len() as u64 * CANDIDATE_BYTES, "candidate pairs")?;
         let slots = (2 * pairs.len()).next_power_of_two().max(2);
