@@ -1,7 +1,7 @@
 //! Recognises UTF-16 without a byte order mark, and ISO-2022-JP, by patterns in the bytes.
 //!
-//! Latin text in UTF-16, and any text in ISO-2022-JP, consists of ASCII bytes and control characters, so the
-//! bytes are also valid UTF-8. Therefore the caller must ask [`encoding`] before it reads the bytes as UTF-8.
+//! English text in UTF-16, and any text in ISO-2022-JP, has no byte above 0x7f, so the bytes are also valid
+//! UTF-8. Therefore the caller must ask [`encoding`] before it reads the bytes as UTF-8.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_16BE, UTF_16LE};
@@ -12,12 +12,14 @@ use crate::controls::{controls, is_too_many};
 /// Maximum number of bytes at the beginning of a text that are examined for UTF-16.
 const UTF_16_BYTES: usize = 8 << 10;
 
-/// Minimum length, in characters, at which UTF-16 is recognised without further evidence. A shorter text must
-/// contain an ASCII character, such as a space or a line feed, and have an even number of bytes.
+/// Minimum length, in characters, of a UTF-16 text without any ASCII character. A shorter text is recognised
+/// as UTF-16 only if it contains an ASCII character, such as a space or a line feed, and has an even number
+/// of bytes.
 const CHARACTERS_WITHOUT_ASCII_MIN: usize = 32;
 
-/// If the bytes lack the zeros of UTF-16, at least one byte in 20 (5 %) must be above 0x7f. East Asian text
-/// in UTF-16 exceeds this share, and Latin-1 text stays below it.
+/// Bytes that contain no zeros are recognised as UTF-16 only if at least one byte in 20 (5 %) is above 0x7f.
+/// East Asian text in UTF-16 exceeds this share. Western European text with one byte per character stays
+/// below it.
 const BYTES_PER_HIGH_BYTE: usize = 20;
 
 /// The byte that begins an escape sequence of ISO-2022.
@@ -31,10 +33,10 @@ pub(crate) fn encoding(bytes: &[u8]) -> Option<&'static Encoding> {
 /// UTF-16 in the byte order of the bytes, or `None` if they are not UTF-16. Examines the first
 /// [`UTF_16_BYTES`] bytes.
 ///
-/// Read as ASCII, UTF-16 contains too many control characters for text. Read as UTF-16, the bytes must be
-/// text. These two conditions are not enough, because almost any two ASCII letters form a Chinese character
-/// in UTF-16. The bytes must also show the zeros of UTF-16. Bytes without zeros must include many bytes above
-/// 0x7f, and must not be valid UTF-8.
+/// Read as ASCII, the bytes must contain more control characters than text does. Read as UTF-16, the bytes
+/// must be text. These two conditions are not enough, because almost any two ASCII letters form a Chinese
+/// character in UTF-16. Therefore the bytes must also contain the zeros that UTF-16 adds to ASCII characters.
+/// Bytes without these zeros must include many bytes above 0x7f, and must not be valid UTF-8.
 fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(UTF_16_BYTES)];
     if !is_too_many(controls(sample), sample.len()) {
@@ -52,11 +54,11 @@ fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Whether the bytes have the zeros of UTF-16 in one byte order. `unit` joins two bytes to a unit of 16 bits
-/// in this byte order.
+/// Whether the bytes contain zeros where UTF-16 in one byte order has them. `unit` joins two bytes to a unit
+/// of 16 bits in this byte order.
 ///
-/// The upper byte of at least one unit must be zero. The upper bytes of at least half of the units must be
-/// below 0x20, as they are in ASCII, Cyrillic, Arabic, or Thai.
+/// The upper byte of at least one unit must be zero, as in ASCII. The upper bytes of at least half of the
+/// units must be below 0x20, as in ASCII, Cyrillic, Arabic, and Thai.
 fn has_zeros(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> bool {
     let (mut units, mut zero, mut low) = (0, 0, 0);
     for pair in bytes.chunks_exact(2) {
@@ -78,8 +80,8 @@ fn is_utf_8(bytes: &[u8], is_sample: bool) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| is_sample && error.error_len().is_none(), |_| true)
 }
 
-/// Reads the bytes as UTF-16 in one byte order, and returns the number of ASCII characters. `unit` joins two
-/// bytes to a unit of 16 bits in this byte order.
+/// Reads the bytes as UTF-16 in one byte order, and returns the number of ASCII characters other than control
+/// characters. `unit` joins two bytes to a unit of 16 bits in this byte order.
 ///
 /// `None` if the bytes are not text: if less than 95 % of the characters are readable, or more than one
 /// character is malformed. Also `None` if the text is too short to be certain (see
@@ -103,8 +105,8 @@ fn count_ascii_in_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<usize> 
     (is_text && is_certain).then_some(ascii)
 }
 
-/// Whether text usually contains a character: a letter, digit, white space, mark, punctuation, or symbol.
-/// Marks, punctuation, and symbols are recognised by Unicode block, so the answer is approximate.
+/// Whether ordinary text may contain the character: a letter, digit, white space, mark, punctuation, or
+/// symbol. Marks, punctuation, and symbols are recognised by Unicode block, so the answer is approximate.
 fn is_readable(character: char) -> bool {
     character.is_alphanumeric()
         || character.is_whitespace()
@@ -128,7 +130,7 @@ fn is_readable(character: char) -> bool {
 }
 
 /// ISO-2022-JP, if the first [`GUESS_BYTES`] bytes are all ASCII and contain escape sequences of this
-/// encoding.
+/// encoding. `None` for all other bytes.
 fn iso_2022_jp(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(GUESS_BYTES)];
     memchr::memchr(ESCAPE, sample)?;

@@ -2,7 +2,7 @@
 //!
 //! A *control character* here is one of U+0000 to U+001F, except tab, line feed, form feed and carriage
 //! return. About a tenth of random bytes are control characters, so compressed and other binary data contain
-//! many of them. Text contains none, or a stray one.
+//! many of them. Text contains few or none.
 
 use doppel_model::RawContent;
 

@@ -31,7 +31,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 
 use prescan::prescan;
 
-/// The number of bytes in which a `<meta>` is searched for.
+/// Number of bytes at the beginning of a page in which a `<meta>` is searched for.
 const PRESCAN_BYTES: usize = 1024;
 
 /// Maximum length, in bytes, of the charset in a Content-Type header. [`label`] ignores a longer charset.
@@ -79,8 +79,7 @@ pub fn is_read_in_place(html: &[u8], declared: Option<&str>) -> bool {
 }
 
 /// Decodes `bytes` with `encoding`. If `encoding` is `None`, valid UTF-8 is read as UTF-8, and other bytes
-/// are read in the encoding that [`guess`] returns. Bytes that are read as UTF-8 and are valid are returned
-/// in place.
+/// are read in the encoding that [`guess`] returns. Valid UTF-8 is returned in place if it is read as UTF-8.
 fn decode_with<'a>(bytes: &'a [u8], encoding: Option<&'static Encoding>, buffer: &'a mut String) -> &'a str {
     if let Some(text) = as_utf8(bytes, encoding) {
         return text;
@@ -112,8 +111,9 @@ pub fn label(content_type: &str) -> Option<&str> {
     (1..=LABEL_BYTES_MAX).contains(&label.len()).then_some(label)
 }
 
-/// The encoding that the byte order mark, `declared`, the text itself, or patterns in the bytes give, and the
-/// bytes without their byte order mark. The encoding is `None` if none of them gives one.
+/// The encoding from the first source that gives one, and the bytes without their byte order mark. The
+/// sources are the byte order mark, `declared`, the text itself, and patterns in the bytes. The encoding is
+/// `None` if no source gives one.
 ///
 /// `in_markup` finds the encoding that the text itself declares.
 fn certain_encoding<'a>(
@@ -128,8 +128,8 @@ fn certain_encoding<'a>(
     (encoding.or_else(|| in_markup(bytes)).or_else(|| byte_patterns::encoding(bytes)), bytes)
 }
 
-/// The encoding of a label. `None` if the label is unknown, or if browsers do not decode its encoding, such
-/// as `iso-2022-kr`.
+/// The encoding that a label names. `None` if the label is unknown, or if browsers do not decode its
+/// encoding. An example is `iso-2022-kr`.
 ///
 /// Browsers show one replacement character in place of a whole text in such an encoding. This character would
 /// make different texts equal.
@@ -137,8 +137,8 @@ fn encoding_of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label)
 }
 
-/// The bytes as text, without a copy. `None` if `encoding` is another encoding than UTF-8, or if the bytes
-/// are not valid UTF-8.
+/// The bytes as text, without a copy. `None` if `encoding` is any encoding but UTF-8, or if the bytes are not
+/// valid UTF-8. If `encoding` is `None`, the bytes are tried as UTF-8.
 fn as_utf8<'a>(bytes: &'a [u8], encoding: Option<&'static Encoding>) -> Option<&'a str> {
     if encoding.is_some_and(|encoding| encoding != UTF_8) {
         return None;
@@ -149,12 +149,12 @@ fn as_utf8<'a>(bytes: &'a [u8], encoding: Option<&'static Encoding>) -> Option<&
     }
 }
 
-/// The encoding that the XML declaration names, or else the encoding that a `<meta>` tag names.
+/// The encoding that the XML declaration gives, or else the encoding that a `<meta>` tag gives.
 fn markup_encoding(html: &[u8]) -> Option<&'static Encoding> {
     xml_declaration::declared_encoding(html).or_else(|| meta_encoding(html))
 }
 
-/// The encoding that a `<meta>` tag in the first [`PRESCAN_BYTES`] bytes names.
+/// The encoding for the page that a `<meta>` tag in the first [`PRESCAN_BYTES`] bytes gives.
 ///
 /// The tag was found by reading the bytes as ASCII, so the page cannot be UTF-16. If the tag names UTF-16,
 /// the page is read as UTF-8. If the tag names `x-user-defined`, the page is read as windows-1252. The WHATWG
@@ -170,8 +170,8 @@ fn meta_encoding(html: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// The most likely encoding of bytes that are not valid UTF-8. The guess examines [`GUESS_BYTES`] bytes
-/// around the first byte that is not ASCII.
+/// The most likely encoding of bytes that are not valid UTF-8. The guess examines at most [`GUESS_BYTES`]
+/// bytes. At most half of these precede the first byte that is not ASCII.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let begin = Encoding::ascii_valid_up_to(bytes).saturating_sub(GUESS_BYTES / 2);

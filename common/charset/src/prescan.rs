@@ -5,8 +5,8 @@
 
 use encoding_rs::Encoding;
 
-/// The label of the first `<meta charset>` or `<meta http-equiv=content-type content>` that names a known
-/// label.
+/// The charset label of the first `<meta charset>` or `<meta http-equiv=content-type content>` that gives a
+/// known label. `None` if no complete tag in `html` gives one.
 pub(super) fn prescan(html: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     while at < html.len() {
@@ -46,8 +46,10 @@ fn is_tag(rest: &[u8]) -> bool {
     }
 }
 
-/// The charset label of the `<meta>` tag whose attributes begin at `at`. If an attribute is repeated, the
-/// first one counts.
+/// The charset label of the `<meta>` tag whose attributes begin at `at`. Moves `at` to the end of the tag. If
+/// an attribute is repeated, the first one counts.
+///
+/// `None` if the tag gives no label, if the label is unknown, or if the bytes end before the tag does.
 fn meta<'a>(html: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let (mut http_equiv, mut content, mut charset) = (None, None, None);
     while let Some((name, value)) = attribute(html, at) {
@@ -71,7 +73,7 @@ fn meta<'a>(html: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
 }
 
 /// "Get an attribute": returns the name and the value of the next attribute, and moves `at` behind the
-/// attribute.
+/// attribute. An attribute without a value has an empty value.
 ///
 /// At the end of the tag it returns `None` and sets `at` to the closing bracket. If the bytes end before the
 /// tag does, it returns `None` and sets `at` to the end of the bytes.
@@ -120,7 +122,8 @@ fn complete_attribute<'a>(html: &'a [u8], at: &mut usize) -> Option<(&'a [u8], &
     }
 }
 
-/// "Extracting a character encoding from a meta element": the label after `charset=` in `content`.
+/// "Extracting a character encoding from a meta element": the label after `charset=` in `content`. `None` if
+/// there is no `charset=`, or if the closing quotation mark of the label is missing.
 fn charset_in_content(content: &[u8]) -> Option<&[u8]> {
     let mut rest = content;
     loop {

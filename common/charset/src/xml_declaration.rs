@@ -2,7 +2,8 @@
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// The declaration must end within this number of bytes from the beginning of the document.
+/// The declaration must end within this number of bytes from the beginning of the document. Otherwise its
+/// encoding is ignored.
 const DECLARATION_BYTES: usize = 1024;
 
 /// Whether a document begins with an XML declaration. White space before the declaration is ignored.
@@ -18,8 +19,8 @@ fn declaration(bytes: &[u8]) -> Option<&[u8]> {
     rest.first().is_some_and(u8::is_ascii_whitespace).then_some(rest)
 }
 
-/// The encoding that the XML declaration of a document gives. The document must not begin with a byte order
-/// mark.
+/// The encoding that the XML declaration of a document gives. `None` if it gives no known encoding. The
+/// document must not begin with a byte order mark.
 ///
 /// If `<?xml` is itself written in UTF-16, the encoding is UTF-16 in the byte order of these bytes. A
 /// declaration that can be read as ASCII cannot be in UTF-16. If such a declaration names UTF-16, the

@@ -1,4 +1,4 @@
-//! Generates fingerprints like those of a crawl: most have no neighbours, others are in clusters of
+//! Generates fingerprints as a crawl produces them: most have no neighbours, others are in clusters of
 //! near-duplicates, and clusters of one template are near each other.
 
 /// An xorshift generator with a final multiplication. Its numbers are random enough to stand for

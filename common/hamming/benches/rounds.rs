@@ -21,7 +21,7 @@ impl<'a> BenchCase<'a> {
 }
 
 /// Prints the nanoseconds per item of each method: the best round, the median, and the ratio of the median to
-/// that of the first method.
+/// the median of the first method.
 pub(crate) fn measure(title: &str, rounds: usize, mut cases: Vec<BenchCase<'_>>) {
     let mut times = vec![Vec::new(); cases.len()];
     // The first round warms up the caches and does not count.

@@ -2,8 +2,8 @@
 //! et al., section 3.3).
 //!
 //! A block of stored fingerprints passes through one table after another. Each table filters out most of the
-//! block, and looks up the rest among the queries with the same leading bits. Threads scan chunks in
-//! parallel. The pairs are sorted at the end, so the result does not depend on the number of threads.
+//! block, and looks up the others among the queries with equal leading bits. Threads scan chunks in parallel.
+//! The pairs are sorted at the end, so the result does not depend on the number of threads.
 //!
 //! Invariant: each pair of a query and a stored fingerprint within the distance is reported exactly once.
 
@@ -27,16 +27,18 @@ use query_table::{BLOCK, BucketRanges, LARGE_BATCH, QueryTable};
 const CHUNK: usize = 1 << 18;
 /// Like [`CHUNK`], but for a scan that rearranges its chunks. Rearranging pays off more in larger chunks.
 const CHUNK_ARRANGED: usize = 1 << 21;
-/// Number of compressed blocks that one task processes. A block holds more than 128 fingerprints, unless
-/// there are few fingerprints.
+/// Number of compressed blocks that one task processes. It is computed as if a block held 256 fingerprints. A
+/// block holds more than 128 fingerprints, unless there are few fingerprints.
 const BLOCKS: usize = CHUNK / 256;
+/// Like [`BLOCKS`], but for a scan that rearranges its chunks.
 const BLOCKS_ARRANGED: usize = CHUNK_ARRANGED / 256;
+
 /// A query and a stored fingerprint within the distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NearPair {
     /// Index of the query in the batch.
     pub query: u32,
-    /// Index of the stored fingerprint.
+    /// Index of the stored fingerprint in the input of the scan.
     pub stored: u64,
 }
 
@@ -46,13 +48,14 @@ pub struct QueryBatch {
     design: Design,
     tables: Vec<QueryTable>,
     quarters: Option<Quarters>,
-    /// Groups of tables, for each of which a scan rearranges its chunks. `None` if the tables fit into the
+    /// Groups of tables. A scan rearranges its chunks once for each group. `None` if the tables fit into the
     /// cache, or a table has too few adjacent leading bits.
     groups: Option<Vec<TableGroup>>,
 }
 
 impl QueryBatch {
-    /// Creates a batch with a design that suits the number of queries.
+    /// Creates a batch with a design that suits the number of queries. Returns an error if the width, the
+    /// distance, or a query is out of range, or if there are too many queries.
     pub fn new(width: u32, distance: u32, queries: &[u64]) -> Result<Self, HammingError> {
         // A bitmap must separate the queries from other fingerprints. That takes two leading bits more than
         // the base-2 logarithm of the number of queries.
@@ -62,7 +65,8 @@ impl QueryBatch {
         Self::with_design(designs.flatten().next().map_or_else(fallback, Ok)?, queries)
     }
 
-    /// Creates a batch with a given design.
+    /// Creates a batch with a given design. Returns an error if a query is out of range, or if there are too
+    /// many queries.
     pub fn with_design(design: Design, queries: &[u64]) -> Result<Self, HammingError> {
         if queries.len() > QUERIES_MAX {
             return Err(HammingError::Queries);
@@ -83,8 +87,8 @@ impl QueryBatch {
         &self.design
     }
 
-    /// Finds all pairs with stored fingerprints, in sorted order. Scans in parallel on the rayon thread pool.
-    /// Returns an error if there are more than `limit` pairs.
+    /// Finds all pairs of a query and a fingerprint in `stored` within the distance, in sorted order. Scans
+    /// in parallel on the rayon thread pool. Returns an error if there are more than `limit` pairs.
     pub fn scan(&self, stored: &[u64], limit: usize) -> Result<Vec<NearPair>, HammingError> {
         let size = if self.groups.is_some() { CHUNK_ARRANGED } else { CHUNK };
         let chunks: Vec<usize> = (0..stored.len()).step_by(size).collect();
@@ -93,8 +97,8 @@ impl QueryBatch {
         })
     }
 
-    /// Like [`scan`](Self::scan), but takes compressed fingerprints. [`NearPair::stored`] is the index in
-    /// their order.
+    /// Like [`scan`](Self::scan), but takes compressed fingerprints. [`NearPair::stored`] is the index of a
+    /// fingerprint in the compressed sequence.
     pub fn scan_compressed(
         &self,
         stored: &CompressedFingerprints,
@@ -139,7 +143,7 @@ impl QueryBatch {
     }
 }
 
-/// Scans one chunk of stored fingerprints.
+/// Collects the pairs of one chunk of stored fingerprints.
 struct Scanner<'a> {
     batch: &'a QueryBatch,
     /// Number of pairs that all chunks have found so far.
@@ -149,7 +153,8 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Collects the pairs of a chunk. Stops early when all chunks together exceed the limit.
+    /// Collects the pairs of `stored`: a chunk, or a part of it. `start` is the index of the first
+    /// fingerprint among all stored fingerprints. Stops early when all chunks together exceed the limit.
     fn scan(&mut self, stored: &[u64], start: u64) {
         match &self.batch.groups {
             Some(groups) => self.scan_arranged(groups, stored, start),
@@ -197,7 +202,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Collects the pairs in a block that no earlier table finds. Returns false if there are too many pairs.
+    /// Collects the pairs that the table `number` finds in a block, except the pairs that an earlier table
+    /// finds. Returns false if there are too many pairs.
     #[inline]
     fn look_up(
         &mut self,

@@ -27,7 +27,8 @@ use huffman::{CODE_BITS_MAX, Code};
 
 /// Size of a block in bytes: the paper's B.
 pub(crate) const BLOCK: usize = 1024;
-/// Number of bytes after the last block, so that the decoder can read whole words at its end.
+/// Number of zero bytes after the last block, so that the decoder can read whole words at the end of the
+/// block.
 const WORD: usize = 16;
 
 /// A compressed sequence of sorted fingerprints.
@@ -43,7 +44,8 @@ pub struct CompressedFingerprints {
 }
 
 impl CompressedFingerprints {
-    /// Compresses ascending fingerprints of `width` bits.
+    /// Compresses ascending fingerprints of `width` bits. Returns an error if they are not ascending, have
+    /// bits above the width, or are too many.
     pub fn new(width: u32, sorted: &[u64]) -> Result<Self, HammingError> {
         if !(1..=WIDTH_MAX).contains(&width) {
             return Err(HammingError::Width(width));
@@ -110,7 +112,7 @@ impl CompressedFingerprints {
         self.starts[block] as usize
     }
 
-    /// Size in bytes of memory: blocks, keys, indexes, and the decoder.
+    /// Bytes of memory that the blocks, keys, indexes, and the decoder take.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let Self { decoder, blocks, keys, starts, .. } = self;
@@ -181,7 +183,8 @@ impl CompressedFingerprints {
     }
 }
 
-/// The symbol of a difference: 0 for no difference, otherwise the position of its highest bit plus one.
+/// The symbol of the difference (the XOR) of two fingerprints: 0 for no difference, otherwise the position of
+/// its highest bit plus one.
 fn symbol(difference: u64) -> u32 {
     u64::BITS - difference.leading_zeros()
 }
@@ -194,7 +197,7 @@ fn word(bytes: &[u8], bit: usize) -> u64 {
     word << (bit % 8)
 }
 
-/// Writes fingerprints to blocks.
+/// Writes ascending fingerprints to blocks.
 struct Blocks {
     width: u32,
     bytes: Vec<u8>,
@@ -205,6 +208,8 @@ struct Blocks {
 }
 
 impl Blocks {
+    /// Appends a fingerprint with index `number` after the fingerprint `before`, which is `None` for the first
+    /// one. Begins a new block if the last block has no room.
     fn append(&mut self, number: usize, before: Option<u64>, fingerprint: u64, code: &Code) {
         if let Some(before) = before {
             let difference = before ^ fingerprint;
@@ -223,7 +228,7 @@ impl Blocks {
         self.put(fingerprint, self.width);
     }
 
-    /// Appends the low `bits` bits of a number. The other bits must be zero.
+    /// Appends the low `bits` bits of a number to the last block. The other bits of the number must be zero.
     fn put(&mut self, number: u64, bits: u32) {
         if bits == 0 {
             return;

@@ -101,11 +101,11 @@ impl Design {
     }
 
     /// Finds the design with the fewest tables that all have at least `leading` leading bits: the paper's
-    /// X(f, k, d).
+    /// X(f, k, d) for 2^d fingerprints.
     ///
-    /// The paper ends the recursion when d < tau = d - p, which demands more than p leading bits. This
-    /// function ends the recursion at p or more leading bits, as the examples in the paper need. Blocks
-    /// consist of whole bits, and the smallest choice of blocks must have enough leading bits.
+    /// The paper ends the recursion when d < tau = d - p, where p is `leading`. This demands more than p
+    /// leading bits. This function ends the recursion at p or more leading bits, as the examples in the paper
+    /// need. Blocks consist of whole bits, and the smallest choice of blocks must have enough leading bits.
     pub fn optimal(width: u32, distance: u32, leading: u32) -> Result<Self, HammingError> {
         check(width, distance)?;
         match minimal_plan(width, distance, leading, &mut HashMap::new()) {
@@ -115,7 +115,8 @@ impl Design {
     }
 
     /// Finds the design with the fewest tables that makes a query read at most about [`SCANNED`] of
-    /// `fingerprints` fingerprints per table.
+    /// `fingerprints` fingerprints per table. If no design reads so few, takes the design with the most
+    /// leading bits.
     ///
     /// Each further table costs memory and a cache miss per query, while scanning adjacent fingerprints is
     /// fast.
@@ -139,7 +140,8 @@ impl Design {
         self.distance
     }
 
-    /// Number of blocks at each level, as passed to [`new`](Self::new).
+    /// The number of blocks at each level, which the caller passed to [`new`](Self::new) or another
+    /// constructor chose.
     #[must_use]
     pub fn splits(&self) -> &[u32] {
         &self.splits
@@ -184,12 +186,14 @@ fn check(width: u32, distance: u32) -> Result<(), HammingError> {
     Ok(())
 }
 
-/// Number of bits in the smallest choice of all blocks but `distance`.
+/// `bits` bits are split into `blocks` blocks, and all blocks but `distance` are chosen. Returns the number
+/// of bits in the smallest such choice.
 fn smallest_choice(bits: u32, blocks: u32, distance: u32) -> u32 {
     (blocks - distance) * (bits / blocks) + (bits % blocks).saturating_sub(distance)
 }
 
-/// Collects the leading bits of every table below one choice of blocks.
+/// Appends to `chosen` the leading bits of every table that begins with `leading`. `bits` are the bits that
+/// are not chosen yet, and `splits` has the levels below.
 fn collect_leading(
     bits: &[u32],
     distance: u32,

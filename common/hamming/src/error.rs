@@ -1,8 +1,9 @@
-//! The errors of this crate: an invalid design, an invalid fingerprint, or a collection that is too large.
+//! The errors of this crate: an invalid option or fingerprint, or a collection or result that is too large.
 
 use crate::limits::{FINGERPRINTS_MAX, NEIGHBOURS_MAX, QUERIES_MAX, RECENT_MAX, TABLES_MAX, WIDTH_MAX};
 
-/// Why a design, an index or a batch rejected its input.
+/// Why a design, an index, a batch, a compressed sequence, or a method of [`naive`](crate::naive) cannot do
+/// its work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HammingError {
     /// The width of a fingerprint is out of range.
@@ -77,8 +78,8 @@ pub enum HammingError {
         /// The limit that the caller set.
         limit: usize,
     },
-    /// The fingerprints within the distance of a stored fingerprint (its neighbours) would together take too
-    /// much memory.
+    /// All neighbours of all stored fingerprints would together take too much memory. A neighbour is a
+    /// fingerprint within the distance of a stored fingerprint.
     #[error(
         "the fingerprints have {0} neighbours, but at most {NEIGHBOURS_MAX} can be stored; use a design with \
          tables"

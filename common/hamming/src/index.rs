@@ -2,8 +2,8 @@
 //!
 //! The tables of the paper are static. This index is log-structured instead. New fingerprints go to a buffer
 //! that every query scans. When the buffer is full, it becomes a sorted *run*, which contains all tables of
-//! the design. This merge includes all younger runs that are not much larger. So there are few runs, and each
-//! fingerprint is merged a number of times that grows with the logarithm of the size.
+//! the design. This merge includes the youngest runs, as long as they are not much larger. So there are few
+//! runs, and each fingerprint is merged a number of times that grows with the logarithm of the size.
 //!
 //! A hash table maps every fingerprint to its ids, and the tables contain each fingerprint once. When the
 //! last id of a fingerprint is removed, the fingerprint becomes *dead*: it stays in its run without ids until
@@ -41,9 +41,10 @@ use scan::scan;
 pub struct IndexOptions {
     /// How runs store their tables.
     pub storage: Storage,
-    /// Size of the buffer that every query scans, in fingerprints.
+    /// Maximum number of fingerprints in the buffer. Every query scans the buffer.
     pub recent: usize,
-    /// A merge includes the next older run if that run is at most this many times as large.
+    /// A merge includes the next older run if that run is at most this many times as large as everything that
+    /// the merge includes already.
     pub growth: usize,
 }
 
@@ -53,7 +54,7 @@ impl Default for IndexOptions {
     }
 }
 
-/// A stored id whose fingerprint is near the query.
+/// A stored id whose fingerprint is within the requested distance of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Match {
     /// Number of bits that differ from the query.
@@ -146,7 +147,7 @@ impl FingerprintIndex {
     }
 
     /// Adds an id with its fingerprint. Returns false if the pair was already stored. An id may have several
-    /// fingerprints.
+    /// fingerprints. Returns an error if the fingerprint has too many bits, or if the index is full.
     ///
     /// An insertion that fills the buffer of [`IndexOptions::recent`] fingerprints also merges the buffer
     /// into a run. The merge runs in the calling thread and on the rayon thread pool.
@@ -195,8 +196,8 @@ impl FingerprintIndex {
 
     /// Calls `visit` for every match within `distance`, in no particular order, until `visit` breaks.
     ///
-    /// A `distance` above that of the design is reduced to that of the design. Memory use does not grow with
-    /// the number of matches.
+    /// A `distance` above the distance of the design is reduced to the distance of the design. Memory use
+    /// does not grow with the number of matches.
     pub fn search(
         &self,
         fingerprint: u64,
@@ -238,7 +239,8 @@ impl FingerprintIndex {
         Ok(flow)
     }
 
-    /// Stores the difference of a hit. Reports all stored hits when the buffer is full.
+    /// Stores the difference between the query and a fingerprint that it matches. Reports all stored
+    /// differences when `hits` is full.
     #[inline]
     fn collect(
         &self,
@@ -254,7 +256,8 @@ impl FingerprintIndex {
         self.report(hits, fingerprint, visit)
     }
 
-    /// Looks up the ids of all hits and passes them to `visit`. The look-ups in the hash table overlap.
+    /// Looks up the ids of all fingerprints in `hits`, passes the matches to `visit`, and empties `hits`. The
+    /// look-ups in the hash table overlap.
     fn report(
         &self,
         hits: &mut Hits,
@@ -286,7 +289,8 @@ impl FingerprintIndex {
         Ok(nearest)
     }
 
-    /// Merges the buffer and the youngest runs that are not much larger into one run now.
+    /// Merges the buffer and the youngest runs that are not much larger into one run now. Does nothing if the
+    /// buffer is empty.
     pub fn flush(&mut self) {
         if self.recent.is_empty() {
             return;
@@ -327,7 +331,8 @@ impl FingerprintIndex {
     }
 }
 
-/// Differences between the query and stored fingerprints whose ids have not been looked up yet.
+/// Differences (XORs) between the query and the fingerprints that it matches. The ids of these fingerprints
+/// have not been looked up yet.
 type Hits = SmallVec<[u64; 64]>;
 
 /// Sorts the matches and keeps the nearest `limit` matches.

@@ -10,14 +10,15 @@ use crate::error::HammingError;
 use crate::limits::{NEIGHBOURS_MAX, WIDTH_MAX};
 use crate::patterns::{binomial, up_to};
 
-/// Number of fingerprints within `distance` of a fingerprint. For 64 bits and distance 3 there are 43,745, of
-/// which 41,664 are at distance 3 exactly; the paper states the latter number.
+/// Number of possible fingerprints within `distance` of a fingerprint, itself included. For 64 bits and
+/// distance 3 there are 43,745, of which 41,664 are at distance 3 exactly; the paper states the latter
+/// number.
 #[must_use]
 pub fn neighbours(width: u32, distance: u32) -> u64 {
     (0..=distance).fold(0, |sum, weight| sum.saturating_add(binomial(width, weight)))
 }
 
-/// Compares a query with every fingerprint.
+/// Compares a query with every stored fingerprint.
 #[derive(Clone, Debug)]
 pub struct FullScan {
     fingerprints: Vec<u64>,
@@ -29,7 +30,7 @@ impl FullScan {
         Self { fingerprints: distinct(fingerprints) }
     }
 
-    /// All fingerprints that differ from `fingerprint` in at most `distance` bits.
+    /// All stored fingerprints that differ from `fingerprint` in at most `distance` bits, in ascending order.
     #[must_use]
     pub fn within(&self, fingerprint: u64, distance: u32) -> Vec<u64> {
         let is_near = |other: &u64| (other ^ fingerprint).count_ones() <= distance;
@@ -37,7 +38,7 @@ impl FullScan {
     }
 }
 
-/// Looks up every possible fingerprint near the query in a hash table.
+/// Stores fingerprints in a hash table, and looks up every possible fingerprint near the query.
 #[derive(Clone, Debug)]
 pub struct Probes {
     width: u32,
@@ -53,20 +54,22 @@ impl Probes {
         Ok(Self { width, fingerprints: fingerprints.into_iter().collect() })
     }
 
-    /// All fingerprints that differ from `fingerprint` in at most `distance` bits.
+    /// All stored fingerprints that differ from `fingerprint` in at most `distance` bits, in ascending order.
     #[must_use]
     pub fn within(&self, fingerprint: u64, distance: u32) -> Vec<u64> {
         let probes = self.probes(fingerprint, distance);
         distinct(probes.filter(|probe| self.fingerprints.contains(probe)))
     }
 
-    /// The fingerprints that [`within`](Self::within) looks up, in order.
+    /// All possible fingerprints within `distance` of `fingerprint`, which [`within`](Self::within) looks up
+    /// in this order.
     pub fn probes(&self, fingerprint: u64, distance: u32) -> impl Iterator<Item = u64> + use<> {
         up_to(self.width, distance).map(move |difference| fingerprint ^ difference)
     }
 }
 
-/// A sorted table of all neighbours of all stored fingerprints. A single look-up answers a query.
+/// A sorted table of all neighbours of all stored fingerprints. The neighbours of a fingerprint are all
+/// possible fingerprints within the distance, the fingerprint included. A single look-up answers a query.
 #[derive(Clone, Debug)]
 pub struct Neighbours {
     /// Pairs of a neighbour and the stored fingerprint that it is near.
@@ -94,7 +97,7 @@ impl Neighbours {
         Ok(Self { sorted })
     }
 
-    /// All stored fingerprints within the distance for which the table was computed.
+    /// All stored fingerprints within the distance for which the table was computed, in ascending order.
     #[must_use]
     pub fn within(&self, fingerprint: u64) -> Vec<u64> {
         let from = self.sorted.partition_point(|(neighbour, _)| *neighbour < fingerprint);

@@ -3,7 +3,7 @@
 //!
 //! Invariant: each iterator yields every pattern of the requested width and weight exactly once.
 
-/// Number of ways to choose `chosen` of `all` items, or `u64::MAX` if there are more.
+/// Number of ways to choose `chosen` of `all` items. Returns `u64::MAX` if there are more ways.
 #[must_use]
 pub fn binomial(all: u32, chosen: u32) -> u64 {
     let Some(others) = all.checked_sub(chosen) else { return 0 };

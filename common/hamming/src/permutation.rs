@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-/// Bits that rotate by the same number of positions.
+/// Bits that rotate to the left by the same number of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RotationGroup {
     mask: u64,
@@ -49,8 +49,8 @@ impl Permutation {
         self.groups.iter().fold(0, |fingerprint, g| fingerprint | (image.rotate_right(g.rotation) & g.mask))
     }
 
-    /// The number of positions by which all bits of `mask` rotate. `None` if the bits rotate by different
-    /// numbers.
+    /// The number of positions by which all bits of `mask` rotate to the left. `None` if they do not all
+    /// rotate by one number.
     pub(crate) fn rotation_of(&self, mask: u64) -> Option<u32> {
         self.groups.iter().find(|group| group.mask & mask == mask).map(|group| group.rotation)
     }

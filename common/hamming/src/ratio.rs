@@ -13,16 +13,18 @@ use crate::limits::WIDTH_MAX;
 /// Bytes stored outside each block: its key, and the index of its first fingerprint.
 const BLOCK_OVERHEAD: usize = size_of::<u64>() + size_of::<u32>();
 
-/// The expected size of compressed random fingerprints as fractions of their uncompressed size.
+/// The expected size of random fingerprints after compression. Each field is a fraction of the uncompressed
+/// size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedRatio {
-    /// The bits written for one fingerprint: the Huffman code and the remaining bits. The paper's "half"
-    /// refers to this.
+    /// The bits written for one fingerprint: the Huffman code and the remaining bits. Here the uncompressed
+    /// size is the width in bits. The paper's "half" refers to this number.
     pub code: f64,
-    /// Whole blocks, including their first fingerprints and their unused space.
+    /// Whole blocks, including their first fingerprints and their unused space. The uncompressed size is in
+    /// whole bytes per fingerprint.
     pub blocks: f64,
-    /// Blocks with their keys and indexes, which
-    /// [`CompressedFingerprints::ratio`](crate::CompressedFingerprints::ratio) measures.
+    /// Blocks with their keys and indexes, as
+    /// [`CompressedFingerprints::ratio`](crate::CompressedFingerprints::ratio) measures them.
     pub memory: f64,
 }
 

@@ -12,11 +12,12 @@ use std::ops::RangeInclusive;
 
 /// Maximum number of interpolation rounds. If they are not enough, the keys are not evenly spread.
 const ROUNDS: u32 = 3;
-/// Number of keys below which interpolation gains nothing.
+/// Maximum number of keys for which the search does not interpolate, because interpolation would gain
+/// nothing.
 const SMALL: usize = 32;
 
-/// Maximum number of keys that a search among `keys` keys reads. Each round reads two ends, a guess, and the
-/// keys of the gallop. The binary search adds the rest.
+/// Maximum number of keys that a search among `keys` keys reads. Each round reads the keys at both ends, at
+/// the guess, and at the steps of the gallop. The binary search reads further keys.
 #[must_use]
 pub fn probes_max(keys: usize) -> u32 {
     let log = usize::BITS - keys.leading_zeros();
@@ -76,20 +77,21 @@ pub fn lower_bound_by(len: usize, wanted: u64, mut key: impl FnMut(usize) -> u64
     low
 }
 
-/// The first position in ascending `keys` whose key is at least `wanted`, or the number of keys.
+/// The first position in ascending `keys` whose key is at least `wanted`, or the number of keys if there is
+/// no such key.
 #[must_use]
 pub fn lower_bound(keys: &[u64], wanted: u64) -> usize {
     lower_bound_by(keys.len(), wanted, |at| keys[at])
 }
 
-/// The range of all keys that share the `leading` leading bits of `key`.
+/// The range of all possible keys that have the `leading` leading bits of `key`.
 #[must_use]
 pub fn prefix_range(key: u64, leading: u32) -> RangeInclusive<u64> {
     let others = u64::MAX.checked_shr(leading).unwrap_or(0);
     key & !others..=key | others
 }
 
-/// The part of ascending `keys` that shares the `leading` leading bits of `key`.
+/// The part of ascending `keys` that has the `leading` leading bits of `key`.
 #[must_use]
 pub fn with_prefix(keys: &[u64], key: u64, leading: u32) -> &[u64] {
     let (lowest, highest) = prefix_range(key, leading).into_inner();

@@ -1,6 +1,7 @@
 //! One table of a design. Plain and compressed tables have the same interface.
 //!
-//! Invariant: both forms report the same keys that share the leading bits of a query.
+//! Invariant: plain and compressed tables report every key that shares the leading bits of a query. Either
+//! may also report other keys.
 
 mod plain;
 
@@ -16,26 +17,26 @@ pub enum Storage {
     /// Takes eight bytes per fingerprint and table. Queries are fastest.
     #[default]
     Plain,
-    /// Takes about half of the memory of `Plain`. A query must decode at least one block in each table.
+    /// Takes about half of the memory of `Plain`. A query usually decodes at least one block in each table.
     Compressed,
 }
 
-/// A sorted table of images of fingerprints.
+/// A sorted table of permuted fingerprints, which are called keys.
 #[derive(Debug)]
 pub(crate) enum FingerprintTable {
     Plain(PlainTable),
     Compressed { fingerprints: CompressedFingerprints, leading: u32 },
 }
 
-/// The candidates of a query in one table, which are not read yet.
+/// The candidates of a query in one table. The candidates are not read yet.
 pub(crate) enum CandidateRange<'a> {
     Keys(&'a [u64]),
     Blocks { fingerprints: &'a CompressedFingerprints, leading: u32 },
 }
 
 impl FingerprintTable {
-    /// Creates a table of ascending images of fingerprints. Images have `width` bits, which fill the most
-    /// significant bits.
+    /// Creates a table of ascending keys. A key has `width` bits, in its most significant bits. If the keys
+    /// cannot be compressed, the table is plain.
     pub(crate) fn new(keys: Vec<u64>, width: u32, leading: u32, storage: Storage) -> Self {
         if storage == Storage::Compressed {
             let low: Vec<u64> = keys.iter().map(|key| key >> (64 - width)).collect();
@@ -46,7 +47,7 @@ impl FingerprintTable {
         Self::Plain(PlainTable::new(keys, leading))
     }
 
-    /// Appends all keys, in ascending order.
+    /// Appends all keys of the table to `keys`, in ascending order.
     pub(crate) fn read(&self, keys: &mut Vec<u64>) {
         match self {
             Self::Plain(table) => keys.extend_from_slice(table.keys()),
@@ -58,7 +59,7 @@ impl FingerprintTable {
         }
     }
 
-    /// Size of the table in bytes of memory.
+    /// Bytes of memory that the table takes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Plain(table) => table.bytes(),
@@ -90,8 +91,9 @@ impl CandidateRange<'_> {
         }
     }
 
-    /// Calls `visit` with all candidates of a key, in slices, until `visit` breaks. `decoded` is a reusable
-    /// buffer for the fingerprints of a compressed block.
+    /// Calls `visit` with all candidates of a key, in slices, until `visit` breaks. `key` must be the key
+    /// that the caller passed to [`locate`](FingerprintTable::locate). `decoded` is a reusable buffer for the
+    /// fingerprints of a compressed block.
     #[inline]
     pub(crate) fn visit(
         &self,

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConnectionCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// Counts one open connection of a network until this value is dropped.
+/// Counts one open connection of a network until this value is dropped. A connection from this machine is not
+/// counted.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     all: ConnectionCounts,
-    /// The network of the client. `None` for a connection from this machine, which is not counted.
+    /// The network of the client. `None` for a connection from this machine.
     address: Option<IpAddr>,
 }
 

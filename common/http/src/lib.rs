@@ -1,10 +1,10 @@
-//! Serves HTTP/1.1 connections, in the clear or over TLS. The public front door and the listeners between
-//! roles both answer through [`serve`].
+//! Serves HTTP/1.1 connections, in the clear or over TLS. The public API, and the listeners through which the
+//! servers of a cluster call each other, both answer through [`serve`].
 //!
 //! Clients must not be able to exhaust the server. The server therefore limits the number of connections,
-//! both in total and for each client network. It also limits the time for a TLS handshake and for a request
-//! head. It disconnects clients that read their answers too slowly. At shutdown, the server gives the
-//! requests in progress a limited time to finish.
+//! both in total and for each client network. It also limits the time for a TLS handshake, for a request
+//! head, and between two requests. It disconnects clients that read their answers too slowly. At shutdown,
+//! the server gives the requests in progress a limited time to finish.
 #![forbid(unsafe_code)]
 
 mod connection_counts;
@@ -39,14 +39,16 @@ pub use connection_counts::network;
 use pace::{Pace, PacedStream};
 pub use tls::{Tls, TlsError, TlsFiles};
 
-/// Pause after an accept that failed because a resource, such as file descriptors, was exhausted.
+/// Pause after an accept that failed because a resource, such as file descriptors, is exhausted. A failure of
+/// the accepted connection itself causes no pause.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Consecutive failed accepts that [`serve`] tolerates. With [`ACCEPT_PAUSE`] that is one minute without a
 /// connection.
 const ACCEPT_FAILURES: u32 = 60;
 
-/// At shutdown, time that the last accepted connections get to deliver the first bytes of their requests.
+/// At shutdown, time that the most recently accepted connections get to deliver the first bytes of their
+/// requests.
 const FIRST_BYTES: Duration = Duration::from_millis(50);
 
 /// The limits of a listener's connections.
@@ -65,7 +67,7 @@ pub struct ConnectionLimits {
     pub write_pause: Duration,
     /// Slowest rate, in bytes per second, at which a client may read its answer in the long run.
     pub write_rate: u32,
-    /// Maximum time that requests in progress get at shutdown.
+    /// Maximum time that requests in progress get to finish at shutdown.
     pub drain: Duration,
 }
 
@@ -89,8 +91,8 @@ impl<L> From<L> for ServerListener<L> {
 pub struct ClientAddress(pub IpAddr);
 
 /// Accepts and answers connections until `shutdown` completes. Then [`serve`] accepts no more connections and
-/// calls `drain`, which must end all waiting requests. Requests in progress get [`ConnectionLimits::drain`] to
-/// finish.
+/// calls `drain`, which must end requests that wait for an event, such as long polls. Requests in progress
+/// get [`ConnectionLimits::drain`] to finish.
 ///
 /// If the caller passes the listener by reference, the listener keeps queueing connections for the next
 /// server. If the caller passes it by value, [`serve`] closes it.
@@ -188,7 +190,8 @@ async fn answer<S>(
     }
 }
 
-/// Wraps `routes` so that every request has a [`ClientAddress`] extension, unless the client is on this machine.
+/// Wraps `routes` so that every request has a [`ClientAddress`] extension, unless the client is on this
+/// machine.
 fn with_remote<S>(
     routes: S,
     address: SocketAddr,
@@ -205,7 +208,7 @@ where
     })
 }
 
-/// A connection that [`accept`] returns. Dropping the permit lets the next connection in.
+/// A connection that [`accept`] returns. Dropping the permit lets [`accept`] take another connection.
 struct AcceptedConnection {
     stream: TcpStream,
     address: SocketAddr,

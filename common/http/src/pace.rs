@@ -30,7 +30,7 @@ pub(crate) fn limit_unsent(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX)
 }
 
-/// How slowly a client may read.
+/// The limits for how slowly a client may read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// The longest time for which the client may read nothing.
@@ -44,10 +44,12 @@ pub(crate) struct Pace {
 pub(crate) struct PacedStream<S> {
     stream: S,
     pace: Pace,
-    /// Time that the client may still spend on not reading.
+    /// Time that the server will still wait for the client. Bytes that the client reads add time, up to
+    /// [`Pace::pause`].
     remaining: Duration,
     /// Start of the current wait for the client. `None` while the client keeps up.
     waiting_since: Option<Instant>,
+    /// Fires when the client has no time left in the current wait.
     deadline: Pin<Box<Sleep>>,
 }
 
@@ -58,8 +60,8 @@ impl<S> PacedStream<S> {
         Self { stream, pace, remaining: pace.pause, waiting_since: None, deadline }
     }
 
-    /// Charges the time of a pending write, and credits the bytes of a finished write. Fails when the client
-    /// has no time left.
+    /// Charges the time of a pending write, and credits the bytes of a finished write. Returns the result of
+    /// the write, or an error when the client has no time left.
     fn charge(&mut self, cx: &mut Context<'_>, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(wrote) = wrote {
             if let Some(since) = self.waiting_since.take() {

@@ -18,8 +18,8 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// The private key of the server certificate.
     pub key: PathBuf,
-    /// Certificate authorities for clients. If set, every client needs a certificate from one of them. If
-    /// `None`, clients need no certificate.
+    /// The certificates of the authorities for clients. If set, every client needs a certificate from one of
+    /// these authorities. If `None`, clients need no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -43,24 +43,24 @@ pub enum TlsError {
         key.display()
     )]
     Pair {
-        /// The file of the certificate.
+        /// The file of the server certificate.
         certificate: PathBuf,
         /// The file of the private key.
         key: PathBuf,
         /// The error that rustls reports.
         source: rustls::Error,
     },
-    /// A certificate of a client authority cannot be used.
+    /// The certificate of an authority for clients cannot be used.
     #[error("a certificate of a client authority in {} cannot be used", path.display())]
     ClientCa {
-        /// The file of the client authorities.
+        /// The file of the certificates of authorities for clients.
         path: PathBuf,
         /// The error that rustls reports.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// The TLS configuration of a listener. It can be read again while the listener runs. Clones are cheap and
+/// The TLS configuration of a listener. The listener can reread its files while it runs. Clones are cheap and
 /// share the configuration.
 #[derive(Debug, Clone)]
 pub struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
@@ -124,7 +124,7 @@ fn configuration(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     Ok(Arc::new(configuration))
 }
 
-/// All certificates in a file. An error if the file contains none.
+/// Reads all certificates in a file. Fails if the file contains none.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let nonempty = read.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });

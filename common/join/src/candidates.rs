@@ -1,19 +1,20 @@
 //! Finds the connected components of linked contents: proposes candidates by key, rejects most of them by
-//! length and parity bitmap, and compares the rest exactly.
+//! length and parity bitmap, and compares the others exactly.
 //!
-//! The join works in *turns*, one for each band of the sketch, or one for each key number (see [`SortKeys`]).
-//! In a turn it sorts the contents by key and size. Contents with the same key form a *run*, and every two of
-//! them are candidates.
+//! The join works in *turns*: one for each band of the sketch, or one for each key number (see [`SortKeys`]).
+//! In a turn the join sorts the contents by key and size. Contents with equal keys form a *run*, and every
+//! two contents of a run are candidates.
 //!
-//! Within a run, contents that are known to be connected form a *tree*. The join compares each content with
-//! the members of the trees before it, and stops at the first link to each tree. Therefore the cost of a
-//! family of near-duplicates does not grow with the square of its size. A pair that shares several keys is
-//! compared only for the first of them.
+//! Within a run, contents that are known to be connected form a *tree*. The join takes the contents of a run
+//! in order, and compares each content with the trees of the earlier contents. It stops at the first link to
+//! each tree. Therefore the cost of a family of near-duplicates does not grow with the square of its size. A
+//! pair that shares several keys is compared only for the first of these keys.
 //!
 //! Most contents of a run may be unlinked, such as pages made from one template. If a run compares too many
 //! pairs in vain, its contents are compared by what is special in each of them ([`Refinement`]).
 //!
-//! Invariant: the order in which the threads work does not change the components, which all linked pairs form.
+//! Invariant: the components depend only on which pairs are linked, not on the order in which the threads
+//! work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,7 +33,8 @@ use crate::trees::{Tree, VisitLimit, Visits};
 /// If a run has at least this many trees, a content is compared with them on all threads.
 const PARALLEL_TREES_MIN: usize = 64;
 
-/// The columns of the collection that the join needs. All are indexed by the number of the content.
+/// The policy and the columns of a collection that the join needs. The number of a content is its index in
+/// `sizes` and in `bitmap_starts`.
 pub(crate) struct Columns<'c> {
     pub(crate) policy: Policy,
     pub(crate) sizes: &'c [u32],
@@ -41,11 +43,12 @@ pub(crate) struct Columns<'c> {
     pub(crate) bitmaps: &'c [u64],
     /// The index in `bitmaps` at which the bitmap of each content begins.
     pub(crate) bitmap_starts: &'c [u64],
+    /// The number of vain visits from which a run is cut.
     pub(crate) visit_limit: VisitLimit,
 }
 
-/// A content with one of its keys, and its size as its [`Signature`] counts it. Entries are sorted by key,
-/// then by size.
+/// A content with one of its sort keys and with its size. Entries are sorted by key, then by size. The size
+/// is what [`Signature::size`] counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SortEntry {
     pub(crate) key: u32,
@@ -53,12 +56,12 @@ pub(crate) struct SortEntry {
     pub(crate) content: u32,
 }
 
-/// Reads the signature of the content with a number.
+/// Reads the signature of the content that has the given number.
 pub(crate) type SignatureReader<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
 
 impl Columns<'_> {
     /// The root of every content's component. Only the contents in `compared` are compared; every other
-    /// content is its own root.
+    /// content is its own root. Fails if `read` fails.
     pub(crate) fn components<E: Send + Sync>(
         &self,
         compared: &[u32],
@@ -90,7 +93,7 @@ impl Columns<'_> {
         }
     }
 
-    /// The entries of a content in a turn: one for each of its keys.
+    /// The entries of a content in a turn: one for each sort key that the content has in this turn.
     fn entries_in_turn(&self, turn: usize, content: u32) -> SmallVec<[SortEntry; 1]> {
         let (size, mut entries) = (self.sizes[content as usize], SmallVec::new());
         self.sort_keys.for_each_in_turn(turn, content, |key| entries.push(SortEntry { key, size, content }));
@@ -127,7 +130,7 @@ impl<E: Send + Sync> Turn<'_, E> {
                 return Ok(());
             }
             // Sizes ascend. A tree whose largest member is too small for this content is too small for all
-            // later ones.
+            // later contents.
             trees.retain(|tree| tree.last().is_some_and(|last| self.is_large_enough(last.size, *content)));
             let mut links = self.connect_to_trees(*content, &trees)?.into_iter();
             let mut merged = Tree::default();
@@ -150,8 +153,8 @@ impl<E: Send + Sync> Turn<'_, E> {
         Ok(())
     }
 
-    /// Connects a content to every tree that has a member linked to it. Returns for each tree whether the
-    /// content and the tree are connected now, and how many members were visited in vain.
+    /// Connects a content to every tree that has a member linked to the content. Returns for each tree
+    /// whether the content and the tree are connected now, and how many members were visited in vain.
     fn connect_to_trees(&self, content: SortEntry, trees: &[Tree<SortEntry>]) -> Result<Vec<(bool, u64)>, E> {
         let signature = OnceLock::new();
         let connect = |tree: &Tree<SortEntry>| self.connect_to_tree(content, &signature, tree);
@@ -162,8 +165,8 @@ impl<E: Send + Sync> Turn<'_, E> {
         }
     }
 
-    /// Connects a content to a tree if a member is linked to it. Returns whether the content and the tree are
-    /// connected now, and how many members were visited in vain.
+    /// Connects a content to a tree if a member of the tree is linked to the content. Returns whether the
+    /// content and the tree are connected now, and how many members were visited in vain.
     ///
     /// The comparison stops at the first linked member. It is skipped if the content and the tree are
     /// connected already. `signature` caches the signature of the content.
@@ -182,7 +185,7 @@ impl<E: Send + Sync> Turn<'_, E> {
         let bitmap = self.columns.bitmap(content.content);
         for list in tree.lists() {
             // Start with the largest member, which is nearest in size. Stop at the first member that is too
-            // small, because all later ones are even smaller.
+            // small, because all members after it are even smaller.
             for other in list.iter().rev().take_while(|other| self.is_large_enough(other.size, content)) {
                 visited += 1;
                 let differing = parity::differing(bitmap, self.columns.bitmap(other.content));
@@ -208,7 +211,8 @@ impl<E: Send + Sync> Turn<'_, E> {
         Ok((false, visited))
     }
 
-    /// Whether a content of `size` is large enough to be linked to `content`, which is at least as large.
+    /// Whether a content of `size` is large enough to be linked to `content`. The size of `content` is at
+    /// least `size`.
     fn is_large_enough(&self, size: u32, content: SortEntry) -> bool {
         self.columns.policy.admits(size, content.size, size)
     }

@@ -85,8 +85,8 @@ impl Contents {
         self.policy
     }
 
-    /// Frees the columns that only [`add`](Self::add) and [`components`](Self::components) need. Neither may
-    /// be called afterwards.
+    /// Frees the columns that only [`add`](Self::add) and [`components`](Self::components) need. The caller
+    /// must not call `add` or `components` afterwards.
     pub fn forget_columns(&mut self) {
         self.numbers = HashMap::default();
         self.sort_keys = SortKeys::new(self.policy);
@@ -118,7 +118,7 @@ impl Contents {
         self.tokens[content.0 as usize]
     }
 
-    /// The size of a content, as its [`Signature`] counts it.
+    /// The size of a content, as [`Signature::size`] counts it.
     #[must_use]
     pub fn size(&self, content: ContentIndex) -> u32 {
         self.sizes[content.0 as usize]
@@ -126,8 +126,8 @@ impl Contents {
 
     /// Finds the connected components of the link relation among the contents for which `counts` is true.
     ///
-    /// Returns for each content the content with the smallest number in its component. A content for which
-    /// `counts` is false is alone in its component.
+    /// The result has an element for each content: the content with the smallest number in its component. A
+    /// content for which `counts` is false is alone in its component.
     ///
     /// # Errors
     /// If `read` fails for a signature.

@@ -11,9 +11,10 @@
 //! caller decides where signatures are stored, and passes a function that reads them. [`Signatures`] is a
 //! store that lasts no longer than the process.
 //!
-//! Memory: about 150 bytes and a bitmap of at least 64 bytes per content. Policies without bands need 8 more
-//! bytes for each key. [`Signatures`] holds signatures in memory up to a limit, and writes all others
-//! to a temporary file without a name. The join reads back only the signatures that it compares.
+//! Memory: under a policy with bands about 150 bytes per content, and under every other policy about 90 bytes
+//! and 8 bytes for each key. Each content that can be compared also takes a bitmap of at least 64 bytes.
+//! [`Signatures`] holds signatures in memory up to a limit, and writes all others to a temporary file without
+//! a name. The join reads back only the signatures that it compares.
 #![forbid(unsafe_code)]
 
 mod atomic_union_find;

@@ -14,7 +14,7 @@ use doppel_model::signature::Signature;
 
 use crate::{ContentIndex, JoinError};
 
-/// The number of bytes that are buffered before they are written to the file.
+/// Number of bytes that are collected in memory before they are written to the file.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Where a signature is stored.
@@ -28,7 +28,7 @@ enum SignatureLocation {
     },
 }
 
-/// The signatures of contents, in the order of their numbers.
+/// The signatures of contents, in the order of the contents' numbers.
 #[derive(Debug)]
 pub struct Signatures {
     locations: Vec<SignatureLocation>,
@@ -73,7 +73,7 @@ impl Signatures {
         Ok(())
     }
 
-    /// Appends a signature to the temporary file, and creates the file for the first one.
+    /// Appends a signature to the temporary file. Creates the file if there is none.
     fn spill(&mut self, bytes: &[u8]) -> std::io::Result<SignatureLocation> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -100,8 +100,8 @@ impl Signatures {
         flushed.map_err(|source| self.error(source))
     }
 
-    /// The signature of a content. Before the first call, the caller must call [`flush`](Self::flush) after
-    /// its last [`push`](Self::push).
+    /// The signature of a content. After the last [`push`](Self::push), the caller must call
+    /// [`flush`](Self::flush) before it calls this function.
     ///
     /// # Errors
     /// If the temporary file cannot be read, or contains an invalid signature.

@@ -1,8 +1,9 @@
 //! The keys by which the join sorts contents to find candidates: the bands of their sketches, or the keys of
 //! their policy.
 //!
-//! The join sorts all contents once per *turn*. A turn uses one band, or all keys with the same key number.
-//! Two contents that share a key in a turn are candidates.
+//! The join sorts all contents once per *turn*. A turn uses one band, or all keys with one key number. The
+//! key number is the low byte of a key, which numbers the keys of a signature. Two contents that share a key
+//! in a turn are candidates.
 
 use std::cmp::Ordering;
 
@@ -10,10 +11,10 @@ use doppel_model::pairwise::{Bands, Key, Policy};
 use doppel_model::signature::Signature;
 use doppel_model::sketch::Sketch;
 
-/// A key, reduced to its turn and 32 bits: the number of the turn is above the low 32 bits.
+/// A key, reduced to its turn and 32 bits. The low 32 bits are a digest of the key, and the bits above are
+/// the number of the turn.
 ///
-/// Two different keys can have the same sort key. The only cost is a candidate that the exact comparison
-/// rejects.
+/// Two different keys can have one sort key. The only cost is a candidate that the exact comparison rejects.
 type SortKey = u64;
 
 /// Reduces a key of a policy to its sort key.
@@ -21,7 +22,7 @@ fn sort_key(key: Key) -> SortKey {
     (key & 0xff) << 32 | u64::from((key ^ key >> 32) as u32 ^ (key >> 8) as u32)
 }
 
-/// The sort keys of all contents, in the order of their numbers.
+/// The sort keys of all contents, in the order of the contents' numbers.
 #[derive(Debug)]
 pub(crate) enum SortKeys {
     /// Under a policy with bands: the sketches, from which the keys are computed when they are needed.
@@ -55,7 +56,7 @@ impl SortKeys {
         }
     }
 
-    /// The number of turns, in each of which the join sorts the contents once.
+    /// The number of turns. In each turn the join sorts the contents once.
     pub(crate) fn turns(&self) -> usize {
         match self {
             Self::Sketches(bands, _) => bands.count,
@@ -63,7 +64,8 @@ impl SortKeys {
         }
     }
 
-    /// Calls `each` for every sort key of a content in a turn. Only the low 32 bits are passed.
+    /// Calls `each` for every sort key that a content has in a turn. Passes only the low 32 bits of the sort
+    /// key.
     pub(crate) fn for_each_in_turn(&self, turn: usize, content: u32, mut each: impl FnMut(u32)) {
         match self {
             Self::Sketches(bands, sketches) => {
@@ -79,7 +81,7 @@ impl SortKeys {
     }
 
     /// Whether two contents that share `key` in `turn` also share a key of an earlier turn, or a smaller key
-    /// of this turn.
+    /// of this turn. Then they are candidates there, too.
     pub(crate) fn is_earlier_candidate(&self, turn: usize, key: u32, a: u32, b: u32) -> bool {
         match self {
             Self::Sketches(bands, sketches) => {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::trees::VisitLimit;
 use super::*;
 
-/// All policies. Those without a metric have lenient parameters, so that the texts below form families.
+/// All policies. Policies without a metric have lenient parameters, so that the texts below form families.
 const POLICIES: [&str; 13] = [
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",

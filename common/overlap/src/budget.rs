@@ -1,7 +1,7 @@
 //! Limits of the memory and the disk space that the crate uses.
 //!
-//! Code that needs much memory claims it before it allocates it. Dropping the [`MemoryClaim`] returns the
-//! memory to the budget. Small allocations of a fixed size are not claimed.
+//! Code that needs much memory claims the memory from the budget. Dropping the [`MemoryClaim`] returns the
+//! memory to the budget. Small allocations, such as the lists of results, are not claimed.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crate::OverlapError;
 
-/// A limit of memory and of disk space. Clones share the limit.
+/// A limit of memory and of disk space. A budget and its clones share one limit.
 #[derive(Debug, Clone)]
 pub struct Budget(Rc<BudgetLimits>);
 
@@ -51,12 +51,13 @@ impl Gauge {
     }
 }
 
-/// The most memory and disk space that were claimed at once.
+/// Peaks of claimed memory and of disk space since the previous call of [`Budget::peaks`], or since the
+/// budget was created. The two peaks can occur at different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetPeaks {
     /// Peak of claimed memory in bytes.
     pub memory_bytes: u64,
-    /// Peak size of temporary files in bytes.
+    /// Peak of the total size of all temporary files, in bytes.
     pub disk_bytes: u64,
 }
 
@@ -76,12 +77,13 @@ impl Budget {
         self.0.memory.free()
     }
 
-    /// The directory for temporary files.
+    /// The directory in which the crate creates temporary files.
     pub(crate) fn dir(&self) -> &Path {
         &self.0.dir
     }
 
-    /// Claims `bytes` of memory. `what` names the purpose in the error.
+    /// Claims `bytes` bytes of memory until the claim is dropped. If fewer bytes are free, the error names
+    /// the purpose `what`.
     pub(crate) fn claim(&self, bytes: u64, what: &'static str) -> Result<MemoryClaim, OverlapError> {
         let mut claim = MemoryClaim { budget: self.clone(), bytes: 0 };
         claim.grow(bytes, what)?;
@@ -101,7 +103,8 @@ impl Budget {
         self.0.disk.give(bytes);
     }
 
-    /// The most memory and disk space that were claimed at once since the previous call of this function.
+    /// Returns the peaks of claimed memory and of disk space since the previous call of this function, or
+    /// since the budget was created.
     #[must_use]
     pub fn peaks(&self) -> BudgetPeaks {
         let peak = |gauge: &Gauge| gauge.peak.replace(gauge.used.get());
@@ -117,7 +120,7 @@ pub struct MemoryClaim {
 }
 
 impl MemoryClaim {
-    /// Claims `bytes` more bytes of memory.
+    /// Claims `bytes` more bytes of memory. `what` names the purpose in the error.
     pub(crate) fn grow(&mut self, bytes: u64, what: &'static str) -> Result<(), OverlapError> {
         let memory = &self.budget.0.memory;
         if !memory.take(bytes) {
@@ -128,7 +131,7 @@ impl MemoryClaim {
         Ok(())
     }
 
-    /// Returns memory to the budget until at most `to` bytes are claimed.
+    /// Returns memory to the budget, so that this claim holds at most `to` bytes.
     pub(crate) fn shrink(&mut self, to: u64) {
         let surplus = self.bytes.saturating_sub(to);
         self.budget.0.memory.give(surplus);

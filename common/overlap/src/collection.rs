@@ -18,41 +18,44 @@ use crate::replication::{ReplicaStatistics, ReplicationCounter};
 use crate::urls::Urls;
 use crate::{Budget, Chunking, MemoryClaim, OverlapError};
 
-/// Maximum capacity, in fingerprints, of the buffer that [`CollectionBuilder`] reuses for the next page. A
-/// larger buffer is freed after its page.
+/// Maximum capacity, in fingerprints, of the buffer that [`CollectionBuilder::push`] reuses. A larger buffer
+/// is freed after each use.
 const FINGERPRINTS_REUSED_MAX: usize = 1 << 16;
 
-/// A page to add to a [`CollectionBuilder`].
+/// A version of a page, to add to a [`CollectionBuilder`].
 #[derive(Debug, Clone, Copy)]
 pub struct Document<'d> {
     /// URL of the page.
     pub url: &'d str,
     /// Host of the page.
     pub host: &'d str,
-    /// Size of the page in bytes.
+    /// Size of the page in bytes. Statistics count at most 2^32 - 1 bytes for each page.
     pub bytes: u64,
-    /// Hash of the text, from which exact copies are found. `None` for a document that has no copies. The
-    /// paper uses 32 bits. Among 10 million pages, that would declare about ten thousand pairs exact copies
-    /// by collision.
+    /// Hash of the text. Documents with equal hashes are exact copies. `None` if the document must not count
+    /// as a copy of another. Shivakumar and Garcia-Molina (1998) use hashes of 32 bits. Among 10 million
+    /// pages, hashes of 32 bits would declare about ten thousand pairs exact copies by collision.
     pub text: Option<u64>,
     /// Hashes of the lines, in order.
     pub lines: &'d [u64],
 }
 
-/// The size of one file of fingerprints, and the time to sort it.
+/// The size of one list of fingerprint records, and the time to sort the list. A list that does not fit into
+/// memory is a temporary file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FingerprintFile {
-    /// Number of lines per chunk. `None` for the file of whole texts.
+    /// Number of lines per chunk. `None` for the list of the hashes of whole texts.
     pub lines: Option<u32>,
-    /// Number of (fingerprint, document) records.
+    /// Number of (fingerprint, document) records in the list, including records of documents that do not
+    /// count.
     pub fingerprints: u64,
-    /// Size of the records in bytes.
+    /// Bytes of the fingerprints and document numbers in all records: 8 bytes per record. The list of whole
+    /// texts counts 12 bytes per record, although such a record takes 16 bytes in memory or on disk.
     pub bytes: u64,
-    /// Seconds to finish sorting, after the last document was added.
+    /// Seconds that the sort still took after the last document was added.
     pub sort_seconds: f64,
 }
 
-/// Sizes of the tables that map document numbers to URLs and hosts.
+/// Sizes, in bytes, of the tables that map document numbers to URLs and hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TableSizes {
     /// Bytes of the URLs of all documents, and of an 8-byte offset for each URL.
@@ -61,42 +64,49 @@ pub struct TableSizes {
     pub host_bytes: u64,
 }
 
-/// Two documents that share enough fingerprints. Neither document is an exact copy of an earlier document.
+/// Two central documents that share at least [`Chunking::shared`] fingerprints. A central document counts,
+/// and is not an exact copy of an earlier document that counts. Removals and versions that a later version or
+/// removal replaced do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlappingPair {
-    /// Number of the first document, which is smaller than `b`.
+    /// Document number of the first document. This number is smaller than `b`.
     pub a: u32,
-    /// Number of the second document.
+    /// Document number of the second document.
     pub b: u32,
-    /// Number of distinct fingerprints that both documents contain.
+    /// How many distinct fingerprints the two documents have in common.
     pub shared: u32,
-    /// Number of distinct fingerprints of `a`.
+    /// How many distinct fingerprints document `a` contains.
     pub of_a: u32,
-    /// Number of distinct fingerprints of `b`.
+    /// How many distinct fingerprints document `b` contains.
     pub of_b: u32,
 }
 
-/// A document, and the central document of which it is an exact copy.
+/// A document that is an exact copy of an earlier document. Both documents count: neither is a removal, and
+/// no later version or removal replaces either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExactCopy {
-    /// Number of the central document, the first document with this text.
+    /// Document number of the central document, the first document with this text among the documents that
+    /// count.
     pub central: u32,
-    /// Number of the copy.
+    /// Document number of the copy.
     pub copy: u32,
 }
 
-/// The result of pairing all documents by one chunking.
+/// Statistics and a digest of the pairs that [`DocumentCollection::overlap`] found. The pairs themselves are
+/// not included: `overlap` passes them to a function of the caller.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairingResult {
-    /// Histogram of documents by their number of replicas.
+    /// How many replicas documents have, and what a crawler saves if it skips replicas.
     pub replication: ReplicaStatistics,
     /// Statistics of the pairing: numbers of pairs and scans, time, memory, and disk space.
     pub work: PairingStatistics,
-    /// Hash of all pairs in order. Two pairings found the same pairs if their digests are equal.
+    /// Hash of all pairs in order, with the numbers of their shared fingerprints. If the digests of two
+    /// pairings are equal, both pairings almost certainly found the same pairs.
     pub digest: u64,
 }
 
-/// Collects documents for a [`DocumentCollection`].
+/// Collects documents for a [`DocumentCollection`]. Each call of [`push`](Self::push) or
+/// [`push_removal`](Self::push_removal) takes the next document number, from 0.
 #[derive(Debug)]
 pub struct CollectionBuilder {
     budget: Budget,
@@ -105,14 +115,17 @@ pub struct CollectionBuilder {
     urls: Urls,
     /// Records of (URL hash, document). `None` if every version of a page is a document of its own.
     versions: Option<Sorter<u128>>,
+    /// Records of (hash of the text, document), without documents that must not count as copies.
     texts: Sorter<u128>,
+    /// Records of (fingerprint, document) for each chunking.
     chunks: Vec<Sorter<u64>>,
     fingerprints: Vec<u32>,
 }
 
 impl CollectionBuilder {
-    /// Creates a builder without documents. If `every_version` is true, each version of a page is a document
-    /// of its own. Otherwise only the last version of each URL counts.
+    /// Creates a builder without documents. If `every_version` is true, each version of a page counts, even
+    /// after a removal of the page. Otherwise only the last version of each URL counts, and none if the page
+    /// was removed last.
     ///
     /// # Errors
     /// If the budget is too small for the buffers, or a temporary file cannot be created.
@@ -134,7 +147,8 @@ impl CollectionBuilder {
         })
     }
 
-    /// Claims memory that the caller uses for pages. Dropping the claim returns the memory.
+    /// Claims `bytes` bytes of memory, which the caller uses to prepare pages. Dropping the claim returns the
+    /// memory. `what` names the purpose in the error.
     ///
     /// # Errors
     /// If fewer than `bytes` bytes are free.
@@ -142,7 +156,7 @@ impl CollectionBuilder {
         self.budget.claim(bytes, what)
     }
 
-    /// Adds a page to the collection. A later page with the same URL is a new version of the page.
+    /// Adds a page to the collection. A later page with an equal URL is a new version of the page.
     ///
     /// # Errors
     /// If the budget is too small, there are too many documents, or a temporary file fails.
@@ -174,7 +188,8 @@ impl CollectionBuilder {
         self.push_url(page.url, document)
     }
 
-    /// Records that `url` no longer is a page, so its earlier versions do not count.
+    /// Records that `url` no longer is a page. The earlier versions of the page then do not count, unless the
+    /// builder treats every version as a document of its own.
     ///
     /// # Errors
     /// If the budget is too small, there are too many documents, or a temporary file fails.
@@ -191,7 +206,9 @@ impl CollectionBuilder {
         self.urls.push(url)
     }
 
-    /// Sorts the fingerprints, selects the live versions, and finds exact copies.
+    /// Sorts the fingerprints, selects the documents that count, and finds exact copies. Removals do not
+    /// count. Unless every version is a document of its own, a version that a later version or removal of its
+    /// page replaced does not count either.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.
@@ -253,8 +270,9 @@ pub struct DocumentCollection {
     urls: Urls,
     /// Sorted records of (fingerprint, document) for each chunking, including documents that do not count.
     chunks: Vec<Sorted<u64>>,
-    /// Marks the documents that count. `central` marks those live documents that are not a copy of an earlier
-    /// document.
+    /// `live` marks the documents that count: they are neither removals nor replaced by a later version or
+    /// removal. `central` marks the documents that count and are not an exact copy of an earlier document
+    /// that counts.
     live: Bits,
     central: Bits,
     fingerprint_files: Vec<FingerprintFile>,
@@ -268,25 +286,26 @@ impl DocumentCollection {
         &self.chunkings
     }
 
-    /// Statistics of each file of fingerprints: first that of whole texts, then that of each chunking.
+    /// Statistics of each list of fingerprint records: first that of whole texts, then that of each chunking.
     #[must_use]
     pub fn fingerprint_files(&self) -> &[FingerprintFile] {
         &self.fingerprint_files
     }
 
-    /// Sizes of the tables that map document numbers to URLs and hosts.
+    /// Sizes, in bytes, of the tables that map document numbers to URLs and hosts.
     #[must_use]
     pub fn table_sizes(&self) -> TableSizes {
         TableSizes { url_bytes: self.urls.bytes(), host_bytes: self.documents.host_bytes() }
     }
 
-    /// Seconds to find exact copies in the sorted file of whole texts.
+    /// Time, in seconds, of the search for exact copies in the sorted hashes of whole texts. The time to sort
+    /// the hashes is not included.
     #[must_use]
     pub fn copies_seconds(&self) -> f64 {
         self.copies_seconds
     }
 
-    /// Reads the URL of a document.
+    /// Reads the URL of the document with number `document`.
     ///
     /// # Errors
     /// If the temporary file of URLs cannot be read.
@@ -294,22 +313,25 @@ impl DocumentCollection {
         self.urls.get(document)
     }
 
-    /// Histogram of documents by their number of exact copies alone.
+    /// How many exact copies documents have, and what a crawler saves if it skips exact copies.
     #[must_use]
     pub fn exact_replication(&self) -> ReplicaStatistics {
         ReplicationCounter::new(&self.documents).finish()
     }
 
-    /// All documents that are exact copies of an earlier document, in ascending order, each with the first
-    /// document that has this text.
+    /// All exact copies in ascending order of their document numbers, each with its central document. The
+    /// central document itself is not listed as a copy.
     pub fn copies(&self) -> impl Iterator<Item = ExactCopy> + '_ {
         let documents = self.documents.live();
         let copies = documents.map(|copy| ExactCopy { central: self.documents.central(copy), copy });
         copies.filter(|ExactCopy { central, copy }| central != copy)
     }
 
-    /// Finds all pairs of central documents that share enough chunks of a chunking. A central document is not
-    /// an exact copy of an earlier document. Passes each pair to `each`, in ascending order.
+    /// Finds all pairs of central documents that share at least [`Chunking::shared`] chunks. A central
+    /// document counts, and is not an exact copy of an earlier document that counts. Removals and versions
+    /// that a later version or removal replaced do not count. `chunking` is an index into
+    /// [`chunkings`](Self::chunkings). Passes each pair to `each`, in ascending order of the first document,
+    /// then of the second.
     ///
     /// # Errors
     /// If the budget is too small, a temporary file fails, or `each` returns an error.
@@ -335,8 +357,10 @@ impl DocumentCollection {
         Ok(PairingResult { replication: counter.finish(), work, digest })
     }
 
-    /// Finds pairs of hosts that share as many chunks as two documents must share. Returns at most `max`
-    /// pairs with the greatest shares, the greatest first, and statistics of the pairing.
+    /// Finds pairs of hosts that share at least [`Chunking::shared`] chunks. The chunks of a host are the
+    /// chunks of all its documents that count, exact copies included. `chunking` is an index into
+    /// [`chunkings`](Self::chunkings). Returns at most `max` pairs: the pairs with the greatest shares
+    /// ([`MirrorPair::share`]), the greatest first. Also returns statistics of the pairing.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.
@@ -359,8 +383,8 @@ impl DocumentCollection {
         Ok((top.finish(&self.documents, &sizes), work))
     }
 
-    /// The `max` documents whose exact copies are on the most hosts, in descending order. Leaves out
-    /// documents whose copies are all on one host.
+    /// At most `max` documents: the documents whose exact copies are on the most hosts, in descending order
+    /// of the number of hosts. Leaves out documents whose copies are all on one host.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.

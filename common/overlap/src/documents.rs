@@ -1,4 +1,5 @@
-//! What memory holds about every document: a few numbers each, as the paper assumes.
+//! The attributes of documents that stay in memory: a few numbers for each document. Shivakumar and
+//! Garcia-Molina (1998) also assume that these numbers fit into memory.
 
 use std::collections::HashMap;
 
@@ -10,22 +11,26 @@ use crate::{Budget, OverlapError};
 /// Host number of a document that records the removal of a page.
 const NO_HOST: u32 = u32::MAX;
 
-/// Bytes that a host takes in a map and a list, without its name.
+/// Estimated bytes of memory that a host takes in the map of host numbers and in the list of host names. The
+/// bytes of the name are not included.
 const HOST_BYTES: u64 = 80;
 
 /// The attributes of all documents, in columns that are indexed by document number.
 #[derive(Debug)]
 pub(crate) struct Documents {
     hosts: Vec<u32>,
+    /// Size of each document in bytes. A size above 2^32 - 1 is stored as 2^32 - 1.
     bytes: Vec<u32>,
     /// For each chunking, the number of distinct fingerprints of each document.
     chunks: Vec<Vec<u32>>,
-    /// For each document, its *central document*: the exact copy of it with the smallest number, or the
-    /// document itself.
+    /// For each document that counts, its *central document*. Among all exact copies that count, the central
+    /// document has the smallest number. A document without copies is its own central document.
     central: Vec<u32>,
-    /// For each central document, the number of its exact copies, itself included.
+    /// For each central document, the number of its exact copies that count. The central document is one of
+    /// the copies.
     copies: Vec<u32>,
-    /// Whether a document counts: it is not a removal, and no later version of its page replaces it.
+    /// Whether a document counts: it is not a removal, and no later version or removal of its page replaces
+    /// it.
     live: Bits,
     host_numbers: HashMap<Box<str>, u32>,
     host_names: Vec<Box<str>>,
@@ -35,7 +40,8 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Creates an empty table for `chunkings` chunkings.
+    /// Creates an empty table. For each of `chunkings` chunkings, a column stores how many fingerprints a
+    /// document has.
     pub(crate) fn new(budget: &Budget, chunkings: usize) -> Result<Self, OverlapError> {
         Ok(Self {
             hosts: Vec::new(),
@@ -52,14 +58,15 @@ impl Documents {
         })
     }
 
-    /// Bytes that a document takes. These are four columns, a column per chunking, the end of its URL, its
-    /// place in a group of documents with a common fingerprint, and its tallies.
+    /// Bytes of memory that a document takes here and elsewhere in the crate: four columns, a column per
+    /// chunking, the end offset of its URL, a place in a group of documents with a common fingerprint, and
+    /// entries in the replica counts and in the bit vectors.
     fn document_bytes(&self) -> u64 {
         4 * (4 + self.chunks.len() as u64) + 8 + 4 + 8
     }
 
-    /// Adds a document and returns its number. `chunks` lists, for each chunking, how many distinct
-    /// fingerprints the document has.
+    /// Adds a document of `bytes` bytes on `host`, and returns the number of the document. `chunks` lists,
+    /// for each chunking, how many distinct fingerprints the document has.
     pub(crate) fn push(&mut self, host: &str, bytes: u64, chunks: &[u32]) -> Result<u32, OverlapError> {
         let number = match self.host_numbers.get(host) {
             Some(number) => *number,
@@ -74,7 +81,7 @@ impl Documents {
         self.push_row(number, bytes, chunks)
     }
 
-    /// Adds a document that records the removal of a page, and returns its number.
+    /// Adds a document that records the removal of a page, and returns the number of the document.
     pub(crate) fn push_removal(&mut self) -> Result<u32, OverlapError> {
         self.push_row(NO_HOST, 0, &[])
     }
@@ -102,8 +109,9 @@ impl Documents {
         Ok(number)
     }
 
-    /// Selects the documents that count. With `versions`, the sorted records of (URL hash, document), only
-    /// the last document of each URL counts.
+    /// Selects the documents that count. Without `versions`, all documents except removals count. With
+    /// `versions`, the sorted records of (URL hash, document), only the last document of each URL counts. If
+    /// the last document is a removal, no document of the URL counts.
     pub(crate) fn select_live(&mut self, versions: Option<&Sorted<u128>>) -> Result<(), OverlapError> {
         self.live = Bits::new(self.len());
         let pages = self.hosts.iter().enumerate().filter(|(_, host)| **host != NO_HOST);
@@ -119,8 +127,9 @@ impl Documents {
         Ok(())
     }
 
-    /// Finds the central documents from the sorted records of (text, document). Among live documents with
-    /// equal texts, the document with the smallest number is the central one.
+    /// Finds the central documents, and counts their copies, from the sorted records of (hash of the text,
+    /// document). Among documents that count and have equal hashes, the document with the smallest number is
+    /// the central document.
     pub(crate) fn find_copies(&mut self, texts: &Sorted<u128>) -> Result<(), OverlapError> {
         let mut scan = texts.scan()?;
         let mut central: Option<u128> = None;
@@ -140,12 +149,14 @@ impl Documents {
         Ok(())
     }
 
-    /// Number of documents, including removals and replaced versions.
+    /// Number of all documents, including removals and versions of pages that a later version or removal
+    /// replaced.
     pub(crate) fn len(&self) -> usize {
         self.hosts.len()
     }
 
-    /// The documents that count, by number, in ascending order. Removals and replaced versions do not count.
+    /// The documents that count, by number, in ascending order. Removals do not count, nor does a version
+    /// that a later version or removal replaced.
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len() as u32).filter(|document| self.is_live(*document))
     }
@@ -158,7 +169,7 @@ impl Documents {
         self.central[document as usize]
     }
 
-    /// Number of exact copies of a central document, itself included.
+    /// Number of exact copies of a central document that count. The central document is one of the copies.
     pub(crate) fn copies(&self, central: u32) -> u32 {
         self.copies[central as usize]
     }
@@ -171,7 +182,7 @@ impl Documents {
         self.hosts[document as usize]
     }
 
-    /// Number of distinct hosts.
+    /// Number of distinct hosts of all documents.
     pub(crate) fn hosts(&self) -> usize {
         self.host_names.len()
     }
@@ -186,7 +197,7 @@ impl Documents {
         &self.host_names[host as usize]
     }
 
-    /// Number of distinct fingerprints of a document.
+    /// Number of distinct fingerprints that a document has under a chunking.
     pub(crate) fn chunks(&self, chunking: usize, document: u32) -> u32 {
         self.chunks[chunking][document as usize]
     }

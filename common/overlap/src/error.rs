@@ -2,22 +2,22 @@
 
 use std::path::PathBuf;
 
-/// Why documents could not be added or compared.
+/// Why a function of this crate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlapError {
-    /// The memory budget is too small.
+    /// The memory budget has too few free bytes.
     #[error("{needed} bytes of memory are needed for {what}, but only {free} of {limit} bytes are free")]
     Memory {
         /// What the memory is for.
         what: &'static str,
-        /// Bytes that are needed.
+        /// Bytes of memory that the crate tried to claim.
         needed: u64,
-        /// Bytes that are free.
+        /// Bytes of the memory budget that are free.
         free: u64,
         /// The memory budget in bytes.
         limit: u64,
     },
-    /// The disk budget is too small.
+    /// The temporary files would exceed the disk budget.
     #[error(
         "the temporary files in {dir} would exceed the limit of {limit} bytes; raise the limit or count \
          coarsely, which takes less disk than sorting",
@@ -41,7 +41,7 @@ pub enum OverlapError {
     /// There are more documents than document numbers, which have 32 bits.
     #[error("there are more than 2^32 - 1 documents, and each needs a number of 32 bits")]
     TooMany,
-    /// The caller's function that receives the pairs failed.
+    /// The caller's function that receives the pairs returned this error.
     #[error("cannot write the pairs")]
     Output(#[source] std::io::Error),
 }

@@ -1,7 +1,7 @@
 //! Compares hosts: finds hosts with similar content, and documents that are replicated on many hosts.
 //!
-//! The fingerprints of a host are the union of the fingerprints of its documents. Exact copies of documents
-//! on other hosts are included.
+//! The fingerprints of a host are the union of the fingerprints of its documents that count. An exact copy
+//! counts for its own host, even if its central document is on another host.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,14 +15,14 @@ use crate::external_sort::sorter::Sorter;
 use crate::pairing::pair_source::{PairSource, pair, unpack_pair};
 use crate::{Budget, OverlapError};
 
-/// Two hosts that share chunks.
+/// Two hosts that share at least [`Chunking::shared`](crate::Chunking::shared) distinct chunks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MirrorPair {
     /// Name of the first host.
     pub a: String,
     /// Name of the second host.
     pub b: String,
-    /// Number of distinct chunks that both hosts contain.
+    /// Number of distinct chunks that the two hosts have in common.
     pub shared: u64,
     /// Number of distinct chunks of host `a`.
     pub of_a: u64,
@@ -32,26 +32,28 @@ pub struct MirrorPair {
     pub share: f64,
 }
 
-/// A document with exact copies on several hosts.
+/// A central document with exact copies on several hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReplicatedPage {
-    /// URL of the central document, which is the first of the copies.
+    /// URL of the central document, which is the first of the copies that count.
     pub url: String,
-    /// Number of exact copies, the central document included.
+    /// Number of exact copies that count, the central document included.
     pub pages: u64,
-    /// Number of hosts that have one of the copies.
+    /// Number of hosts that have at least one of the copies. The host of the central document is included.
     pub hosts: u64,
 }
 
-/// The distinct fingerprints of all hosts.
+/// For each host, the distinct fingerprints of its documents that count.
 pub(crate) struct HostFingerprints {
-    /// Sorted records with a fingerprint number in the upper 32 bits and a host in the lower 32 bits.
+    /// Sorted records, each with the number of a fingerprint in the upper 32 bits and a host number in the
+    /// lower 32 bits. The fingerprints are numbered from 0 in ascending order.
     pub(crate) sorted: Sorted<u64>,
     /// Number of distinct fingerprints of each host.
     pub(crate) sizes: Vec<u64>,
 }
 
-/// Computes the distinct fingerprints of every host: the union of the fingerprints of its live documents.
+/// Computes the distinct fingerprints of every host: the union of the fingerprints of its documents that
+/// count. `live` marks the documents that count. `chunks` contains the (fingerprint, document) records.
 pub(crate) fn fingerprints(
     documents: &Documents,
     live: &Bits,
@@ -79,7 +81,8 @@ pub(crate) fn fingerprints(
     Ok(HostFingerprints { sorted: sorter.finish()?, sizes })
 }
 
-/// Keeps the mirrors with the greatest shares.
+/// Keeps a limited number of pairs of hosts: the pairs with the greatest shares. The share of a pair is a
+/// fraction: the number of shared chunks over the number of chunks of the host that has fewer.
 #[derive(Debug)]
 pub(crate) struct TopMirrors {
     max: usize,
@@ -87,8 +90,9 @@ pub(crate) struct TopMirrors {
     heap: BinaryHeap<Reverse<(ChunkShare, Reverse<u64>)>>,
 }
 
-/// A fraction `shared / of`, compared exactly. Of two equal fractions, the one with more shared chunks is
-/// greater.
+/// The share of a pair of hosts: the fraction `shared / of`, compared exactly. `shared` is the number of
+/// shared chunks, and `of` is the number of chunks of the host that has fewer. Of two equal fractions, the
+/// one with more shared chunks is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ChunkShare {
     shared: u64,
@@ -122,7 +126,8 @@ impl TopMirrors {
         }
     }
 
-    /// The mirrors in descending order of their shares.
+    /// Returns the kept pairs of hosts, in descending order of their shares. `sizes` is the number of
+    /// distinct fingerprints of each host.
     pub(crate) fn finish(self, documents: &Documents, sizes: &[u64]) -> Vec<MirrorPair> {
         let sorted = self.heap.into_sorted_vec();
         let mirror = |(share, pair): (ChunkShare, Reverse<u64>)| {
@@ -140,18 +145,18 @@ impl TopMirrors {
     }
 }
 
-/// A central document (the first of several exact copies) whose copies are on several hosts.
+/// A central document (the first of several exact copies that count) whose copies are on several hosts.
 pub(crate) struct ReplicatedCentral {
-    /// Number of hosts that have a copy.
+    /// Number of hosts that have at least one of the copies. The host of the central document is included.
     pub(crate) hosts: u64,
-    /// Number of exact copies, the central document included.
+    /// Number of exact copies that count, the central document included.
     pub(crate) copies: u64,
-    /// Number of the central document.
+    /// Document number of the central document.
     pub(crate) document: u32,
 }
 
-/// The `max` central documents whose copies are on the most hosts, in descending order. Leaves out documents
-/// whose copies are all on one host.
+/// At most `max` central documents: the documents whose copies are on the most hosts, in descending order of
+/// the number of hosts. Leaves out documents whose copies are all on one host.
 pub(crate) fn most_replicated(
     documents: &Documents,
     max: usize,

@@ -1,4 +1,5 @@
-//! Finds the pairs of documents that share enough fingerprints, by one of the two methods of the paper.
+//! Finds the pairs of documents, or of hosts, that share enough fingerprints, by one of the two methods of
+//! Shivakumar and Garcia-Molina (1998).
 //!
 //! `by_sort` sorts all pairs. `coarse` counts pairs by hash bucket first, with the parameters that `pilot`
 //! chooses. Both methods pass the same pairs in the same order. This module runs a method and measures its
@@ -18,8 +19,8 @@ use crate::pairing::method::{PairSink, PairingMethod, PairingStatistics};
 use crate::pairing::pair_source::PairSource;
 use crate::{Budget, BudgetPeaks, OverlapError};
 
-/// Passes each pair that shares at least `min_shared` fingerprints to `sink`. Pairs ascend by the smaller
-/// number, then by the greater number.
+/// Passes each pair that shares at least `min_shared` fingerprints, but at least one, to `sink`. Pairs ascend
+/// by the smaller number of the pair, then by the greater number. Returns statistics of the pairing.
 pub(crate) fn pairs(
     method: PairingMethod,
     source: PairSource<'_>,

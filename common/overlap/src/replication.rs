@@ -1,30 +1,33 @@
 //! Counts the replicas of each document, and what a crawler saves if it skips replicas.
 //!
-//! The replicas of a document are the document itself, its exact copies, and every document that shares
-//! enough with one of these. The savings assume a crawler that visits documents in order of their numbers.
-//! The crawler skips a document if it has visited a replica of that document before. So every skipped
-//! document has a replica that the crawler keeps.
+//! The replicas of a document are the document itself, its exact copies, and its *near* documents. Two
+//! documents are near if their central documents share enough fingerprints. The savings assume a crawler that
+//! visits documents in order of their numbers. The crawler skips a document if it has visited a replica of
+//! that document before. So the crawler has visited a replica of every document that it skips.
 
 use serde::Serialize;
 
 use crate::bits::Bits;
 use crate::documents::Documents;
 
-/// Smallest number of replicas in each band of the histogram.
+/// Minimum number of replicas in each band of the histogram, the document itself included.
 const BANDS: [u64; 6] = [1, 2, 3, 10, 100, 1_000];
 
-/// Statistics of documents by their number of replicas.
+/// How many documents have how many replicas, and how many documents and bytes a crawler saves if it skips
+/// replicas. Only documents that count are included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplicaStatistics {
-    /// Number of documents that count.
+    /// Number of documents that count. Removals do not count, nor does a version of a page that a later
+    /// version or removal replaced.
     pub pages: u64,
-    /// Total size of these documents in bytes.
+    /// Total size, in bytes, of the documents that count.
     pub bytes: u64,
     /// Number of documents that have a replica other than themselves.
     pub replicated: u64,
-    /// Histogram of documents by their number of replicas.
+    /// Histogram of documents by their number of replicas, in ascending bands.
     pub replicas: Vec<Band>,
-    /// Number of documents that a crawler can skip.
+    /// Number of documents that a crawler can skip, because it has visited a replica of each skipped document
+    /// before.
     pub saved_pages: u64,
     /// Total size of the documents that a crawler can skip, in bytes.
     pub saved_bytes: u64,
@@ -35,17 +38,21 @@ pub struct ReplicaStatistics {
 pub struct Band {
     /// Minimum number of replicas in this band, the document itself included.
     pub from: u64,
-    /// Maximum number of replicas in this band. `None` for the last band.
+    /// Maximum number of replicas in this band, included in the band. `None` for the last band, which has no
+    /// maximum.
     pub to: Option<u64>,
     /// Number of documents in this band.
     pub pages: u64,
 }
 
-/// Computes [`ReplicaStatistics`] from the pairs of central documents, which must come in ascending order.
+/// Computes [`ReplicaStatistics`] from the pairs of central documents. The pairs must be added in ascending
+/// order.
 pub(crate) struct ReplicationCounter<'d> {
     documents: &'d Documents,
-    /// For each central document, the number of documents that share enough with it, including their copies.
+    /// For each central document, the number of other documents that share enough fingerprints with it. Exact
+    /// copies of the other documents are included. Exact copies of the central document itself are not.
     near: Vec<u32>,
+    /// The central documents that the crawler skips, because it has visited a near document.
     skipped: Bits,
 }
 
@@ -55,8 +62,9 @@ impl<'d> ReplicationCounter<'d> {
         Self { documents, near, skipped }
     }
 
-    /// Adds a pair. `a` must not be smaller than in the previous call. Then all pairs that could make a
-    /// crawler skip `a` have been added before.
+    /// Adds a pair of central documents that share enough fingerprints. `a` must be smaller than `b`, and
+    /// must not be smaller than in the previous call. Then all pairs that could make a crawler skip `a` have
+    /// been added before.
     pub(crate) fn add(&mut self, a: u32, b: u32) {
         for (one, other) in [(a, b), (b, a)] {
             let near = &mut self.near[one as usize];

@@ -4,12 +4,13 @@ use crate::budget::MemoryClaim;
 use crate::external_sort::temporary_file::TemporaryFile;
 use crate::{Budget, OverlapError};
 
-/// URLs by document number. The claim of `Documents` covers the memory of `ends`.
+/// The URLs of all documents, by document number.
 #[derive(Debug)]
 pub(crate) struct Urls {
-    /// Offset of the end of each URL in the concatenation of all URLs.
+    /// Offset of the end of each URL in the concatenation of all URLs. The memory claim of `Documents` covers
+    /// the memory of this list.
     ends: Vec<u64>,
-    /// URLs that are not in the temporary file yet.
+    /// Concatenation of the URLs that are not in the temporary file yet.
     text: Vec<u8>,
     room: usize,
     file: TemporaryFile,
@@ -17,7 +18,9 @@ pub(crate) struct Urls {
 }
 
 impl Urls {
-    /// Creates an empty table that keeps up to `room` bytes of URLs in memory.
+    /// Creates an empty table that claims `room` bytes of memory for recent URLs. Before the URLs exceed
+    /// `room` bytes, the table writes them to a temporary file. A URL that is longer than `room` bytes still
+    /// stays in memory until the next URL is added.
     pub(crate) fn new(budget: &Budget, room: u64) -> Result<Self, OverlapError> {
         let claim = budget.claim(room, "URLs")?;
         let text = Vec::with_capacity(room as usize);
@@ -41,12 +44,12 @@ impl Urls {
         Ok(())
     }
 
-    /// Bytes of all URLs and of their end offsets.
+    /// Bytes of all URLs and of their end offsets, whether in memory or in the temporary file.
     pub(crate) fn bytes(&self) -> u64 {
         self.file.len() + self.text.len() as u64 + 8 * self.ends.len() as u64
     }
 
-    /// Reads the URL of a document.
+    /// Reads the URL of the document with number `document`.
     pub(crate) fn get(&self, document: u32) -> Result<String, OverlapError> {
         let at = document as usize;
         let from = at.checked_sub(1).map_or(0, |before| self.ends[before]);

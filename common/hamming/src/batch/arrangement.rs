@@ -15,7 +15,7 @@ use crate::design::Design;
 pub(crate) const PIECE_BITS: u32 = 8;
 const PARTS: usize = 1 << PIECE_BITS;
 
-/// Tables that have a piece of [`PIECE_BITS`] adjacent leading bits in common.
+/// Tables whose leading bits include a common piece of [`PIECE_BITS`] adjacent bits.
 #[derive(Debug)]
 pub(crate) struct TableGroup {
     /// Position of the lowest bit of the piece in a fingerprint.

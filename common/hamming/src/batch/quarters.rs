@@ -2,18 +2,19 @@
 //! 64 bits.
 //!
 //! One pass over a block does the work of four [`QueryTable`](crate::batch::query_table::QueryTable) filters.
-//! The positions of the four quarters are known at compile time. Their bitmaps together take 32 KiB, so they
+//! The positions of the four quarters are known at compile time. The bitmaps take 32 KiB in total, so they
 //! fit into the first-level cache.
 //!
-//! Invariant: a table passes exactly the fingerprints whose 16 bits some query shares.
+//! Invariant: a table passes exactly the fingerprints whose 16 leading bits in this table equal the leading
+//! bits of a query.
 
 use crate::batch::query_table::BLOCK;
 use crate::design::Design;
 
 /// Number of 64-bit words in the bitmap of a quarter.
 const WORDS: usize = 1 << 10;
-/// Number of low bits that hold a position in a block. The bits above tell which of the four tables pass the
-/// fingerprint.
+/// Number of low bits of a 16-bit entry that hold a position in a block. The four bits above tell which of
+/// the four tables pass the fingerprint.
 const POSITION_BITS: u32 = BLOCK.ilog2();
 const _: () = assert!(
     BLOCK.is_power_of_two() && POSITION_BITS + 4 <= u16::BITS,
@@ -29,6 +30,7 @@ pub(crate) struct Quarters {
 
 /// The positions of the fingerprints that each table passes. The memory is reused for the next block.
 pub(crate) struct PassedQuarters {
+    /// An entry for each fingerprint that any table passes; see [`POSITION_BITS`].
     any: [u16; BLOCK],
     by_table: [[u16; BLOCK]; 4],
     counts: [usize; 4],
@@ -47,7 +49,7 @@ impl PassedQuarters {
     }
 }
 
-/// The 16 bits of a fingerprint that lead in a table.
+/// The 16 bits of a fingerprint that are its leading bits in a table, as a number.
 #[inline(always)]
 fn quarter(fingerprint: u64, table: usize) -> usize {
     (fingerprint >> (48 - 16 * table) & 0xffff) as usize

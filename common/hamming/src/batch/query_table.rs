@@ -15,12 +15,13 @@ use crate::design::TableLayout;
 
 /// Number of stored fingerprints that pass through all tables together.
 pub(crate) const BLOCK: usize = 1024;
-/// Base-2 logarithm of the number of bitmap bits per query. At most an eighth of the bitmap is set.
+/// Base-2 logarithm of the number of bitmap bits per query. At most an eighth of the bitmap is set. If the
+/// leading bits are few enough to index the bitmap themselves, the bitmap can be smaller.
 const BITMAP_BITS_LOG2: u32 = 3;
-/// Like [`BITMAP_BITS_LOG2`], but for a bitmap that does not fit into the second-level cache. There, a false
-/// positive costs more than a larger bitmap.
+/// Like [`BITMAP_BITS_LOG2`], but for a bitmap that does not fit into the second-level cache. For such a
+/// bitmap, a false positive costs more time than a larger bitmap does.
 const BITMAP_BITS_LOG2_LARGE: u32 = 4;
-/// Number of queries from which on a batch is large.
+/// Minimum number of queries in a large batch, whose tables do not fit into the cache.
 pub(crate) const LARGE_BATCH: usize = 1 << 16;
 /// An odd multiplier for multiply-shift hashing (Dietzfelbinger et al., 1997). The product spreads the
 /// leading bits.
@@ -36,7 +37,8 @@ impl Default for BucketRanges {
     }
 }
 
-/// The queries of a batch in the order of one layout. See the module documentation.
+/// The queries of a batch, sorted by the hash of their leading bits in one layout. See the module
+/// documentation.
 #[derive(Debug)]
 pub(crate) struct QueryTable {
     mask: u64,
@@ -54,6 +56,7 @@ pub(crate) struct QueryTable {
     /// Index of the first query of each bucket.
     starts: Vec<u32>,
     queries: Vec<u64>,
+    /// Index of each query in the batch.
     numbers: Vec<u32>,
 }
 
@@ -130,8 +133,8 @@ impl QueryTable {
     /// pair within `distance`, until `hit` returns false. Then this function returns false, too.
     ///
     /// `hit` receives the position of the fingerprint in the block, the index of the query in the batch, and
-    /// their difference. The difference may include leading bits, because a bucket can contain queries with
-    /// several values of the leading bits.
+    /// the XOR of the fingerprint and the query. The XOR may include leading bits, because a bucket can
+    /// contain queries with several values of the leading bits.
     pub(crate) fn look_up(
         &self,
         block: &[u64],

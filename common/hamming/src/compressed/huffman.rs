@@ -48,7 +48,8 @@ impl Code {
         (u64::from(word), u32::from(length))
     }
 
-    /// The decoding table: symbol and code length for every value of [`CODE_BITS_MAX`] bits.
+    /// The decoding table: for every value of [`CODE_BITS_MAX`] bits, the symbol whose code these bits begin
+    /// with, and the length of this code.
     pub(crate) fn decoder(&self) -> Vec<(u8, u8)> {
         let mut decoder = vec![(0, 0); 1 << CODE_BITS_MAX];
         for (symbol, &(word, length)) in self.words.iter().enumerate().filter(|(_, word)| word.1 > 0) {
@@ -60,7 +61,8 @@ impl Code {
     }
 }
 
-/// The depth of each symbol in a Huffman tree.
+/// The length of the code of each symbol: the depth of the symbol in a Huffman tree. 0 for a symbol that does
+/// not occur.
 fn lengths(counts: &[u64]) -> Vec<u8> {
     let mut lengths = vec![0; counts.len()];
     let mut trees: BinaryHeap<Reverse<(u64, Vec<usize>)>> = counts

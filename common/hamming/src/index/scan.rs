@@ -2,10 +2,10 @@
 //! instructions if the processor has them.
 //!
 //! The program must run on every processor of its architecture. Most processors can count the bits of a
-//! number in one instruction, and the newest can count eight numbers at once. So the same code is compiled
-//! once for each instruction set, and the processor's features select the version at run time. This saves a
-//! considerable part of a query among ten million fingerprints. Calling these versions is the only `unsafe`
-//! code of the crate.
+//! number in one instruction, and the newest can count eight numbers at once. So the scan is compiled once
+//! for each instruction set, and the processor's features select the version at run time. This saves a
+//! considerable part of the time of a query among ten million fingerprints. Calling these versions is the
+//! only `unsafe` code of the crate.
 //!
 //! Invariant: on every processor, the scan reports exactly the keys within the distance, in their order.
 
@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 /// Number of keys that are compared together, before one branch for all of them.
 const STRIDE: usize = 16;
 
-/// Calls `hit` with the difference of each key that is within `distance` of `key`, until `hit` breaks.
+/// Compares `key` with each of `keys`. Calls `hit` with the difference (the XOR) for each of them that is
+/// within `distance` of `key`, until `hit` breaks.
 #[inline]
 pub(crate) fn scan(
     keys: &[u64],

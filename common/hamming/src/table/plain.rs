@@ -1,9 +1,10 @@
 //! A sorted table of permuted fingerprints, with a directory of their leading bits.
 //!
-//! For every value of the first bits, the directory stores the index of the first key. It has about one entry
-//! per [`KEYS_PER_ENTRY`] keys, and never uses more bits than must agree. If the keys are evenly spread, one
-//! read of the directory finds the candidates, in a third of the time of the interpolation search in the
-//! paper. If the keys are not evenly spread, interpolation search narrows the range that the directory gives.
+//! For every value of the first bits, the directory stores the index of the first key that has this value or
+//! a greater one. The directory has about one entry per [`KEYS_PER_ENTRY`] keys, and never uses more bits
+//! than must agree. If the keys are evenly spread, one read of the directory finds the candidates, in a third
+//! of the time of the interpolation search in the paper. If the keys are not evenly spread, interpolation
+//! search narrows the range that the directory gives.
 //!
 //! Invariant: the keys are ascending. The candidates of a key include all keys that share its leading bits.
 
@@ -11,8 +12,8 @@ use crate::search;
 
 /// Average number of keys per entry of the directory: a cache line of keys.
 const KEYS_PER_ENTRY: usize = 8;
-/// Number of candidates above which a search narrows the range. Such a search costs as much as scanning this
-/// many keys.
+/// If a query has more than this number of candidates, a search narrows the range. Such a search costs as
+/// much as scanning this many keys.
 const NARROW_ABOVE: usize = 256;
 
 /// A sorted table of keys that is not compressed. See the module documentation.
@@ -46,7 +47,7 @@ impl PlainTable {
         &self.keys
     }
 
-    /// Size of the table in bytes of memory.
+    /// Bytes of memory that the table takes.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.keys[..]) + size_of_val(&self.starts[..])
     }

@@ -12,7 +12,7 @@ use crate::external_sort::temporary_file::TemporaryFile;
 /// A sorted run of records in a temporary file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SortedRun {
-    /// Offset of the first byte of the run.
+    /// Offset, in the file, of the first byte of the run.
     pub(crate) from: u64,
     pub(crate) records: u64,
 }
@@ -31,12 +31,14 @@ enum RecordStore<R> {
 }
 
 impl<R: FixedRecord> Sorted<R> {
-    /// Takes a sorted buffer, which stays in memory under `claim`.
+    /// Creates the sequence from a sorted buffer, which stays in memory. `claim` is the claim of the memory
+    /// of the buffer.
     pub(crate) fn in_memory(records: Vec<R>, claim: MemoryClaim) -> Self {
         Self { store: RecordStore::Memory(records, claim), distinct: false }
     }
 
-    /// Takes sorted runs in a file. A scan reads `piece` bytes of each run at a time.
+    /// Creates the sequence from sorted runs in a file. A scan reads `piece` bytes of each run at a time. If
+    /// `distinct` is true, the scan passes equal records once.
     pub(crate) fn in_runs(
         budget: Budget,
         file: Option<TemporaryFile>,
@@ -47,8 +49,8 @@ impl<R: FixedRecord> Sorted<R> {
         Self { store: RecordStore::Runs { budget, file, runs, piece }, distinct }
     }
 
-    /// Number of records. For runs, this counts a record once for each run that contains it, even if
-    /// `distinct` is set.
+    /// Number of records in memory or in all runs. Equal records in different runs count separately, even if
+    /// `distinct` is set and a scan passes only one of them.
     pub(crate) fn len(&self) -> u64 {
         match &self.store {
             RecordStore::Memory(records, _) => records.len() as u64,
@@ -56,7 +58,8 @@ impl<R: FixedRecord> Sorted<R> {
         }
     }
 
-    /// Bytes of memory that a scan takes.
+    /// Bytes of memory that a scan claims: 0 if the records are in memory, because a scan of memory needs no
+    /// buffer.
     pub(crate) fn scan_bytes(&self) -> u64 {
         match &self.store {
             RecordStore::Memory(..) => 0,
@@ -64,7 +67,7 @@ impl<R: FixedRecord> Sorted<R> {
         }
     }
 
-    /// Starts a scan over all records.
+    /// Starts a scan over all records. Claims the memory of the scan until the scan is dropped.
     pub(crate) fn scan(&self) -> Result<RecordScan<'_, R>, OverlapError> {
         Ok(match &self.store {
             RecordStore::Memory(records, _) => RecordScan::Memory(records.iter()),
@@ -96,7 +99,7 @@ impl<R: FixedRecord> RecordScan<'_, R> {
         }
     }
 
-    /// Passes each distinct remaining record to `each`, with the number of times that it occurs.
+    /// Passes each distinct remaining record to `each` once, with the number of times that the record occurs.
     pub(crate) fn counted(
         mut self,
         mut each: impl FnMut(R, u32) -> Result<(), OverlapError>,
@@ -114,7 +117,8 @@ impl<R: FixedRecord> RecordScan<'_, R> {
     }
 }
 
-/// Merges several runs into one run that is appended to the file `into`.
+/// Merges several runs of the file `from` into one run, which is appended to the file `into`. Reads and
+/// writes about `piece` bytes at a time. If `distinct` is true, the new run contains equal records once.
 pub(crate) fn merge<R: FixedRecord>(
     from: &TemporaryFile,
     runs: &[SortedRun],
@@ -137,10 +141,10 @@ pub(crate) fn merge<R: FixedRecord>(
     Ok(run)
 }
 
-/// Merges several runs while it reads them.
+/// Reads several runs as one sorted sequence of records.
 pub(crate) struct MergeScan<'s, R> {
     readers: Vec<RunReader<'s>>,
-    /// The next record of each run that is not at its end, with the number of the run.
+    /// The next record of each run that is not at its end, with the index of the run in `readers`.
     heads: BinaryHeap<Reverse<(R, usize)>>,
     last: Option<R>,
     distinct: bool,
@@ -185,7 +189,7 @@ impl<'s, R: FixedRecord> MergeScan<'s, R> {
     }
 }
 
-/// Reads the records of one run in pieces.
+/// Reads the records of one run one by one, and the bytes of the run in larger pieces.
 struct RunReader<'s> {
     file: &'s TemporaryFile,
     /// Offset of the first byte that is not read yet. `end` is the end of the run.

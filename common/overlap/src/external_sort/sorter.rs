@@ -1,5 +1,5 @@
-//! Sorts records that do not fit into memory. When the buffer is full, the sorter sorts it and writes it to
-//! disk as a run. Finally, the sorter merges runs until one scan can read all of them.
+//! Sorts records that do not fit into memory. When the buffer is full, the sorter sorts the buffer and writes
+//! it to disk as a run. Finally, the sorter merges runs until one scan can read all of them.
 
 use std::ops::RangeInclusive;
 
@@ -9,16 +9,17 @@ use crate::external_sort::fixed_record::FixedRecord;
 use crate::external_sort::sorted::{Sorted, SortedRun, merge};
 use crate::external_sort::temporary_file::TemporaryFile;
 
-/// Minimum and maximum size, in bytes, of the piece of a run that one call reads or writes.
+/// Minimum and maximum size, in bytes, of the piece of a run that is read or written at once. The last piece
+/// of a run can be smaller.
 const PIECE_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 20;
 
 /// Size, in bytes, of one piece of a run, if `pieces` pieces share `bytes` bytes of memory. A piece is the
-/// part of a run that one call reads or writes. [`PIECE_BYTES`] limits the size in any case.
+/// part of a run that is read or written at once. [`PIECE_BYTES`] limits the size in any case.
 fn piece_bytes(bytes: u64, pieces: u64) -> u64 {
     (bytes / pieces).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end())
 }
 
-/// Collects records in any order and sorts them.
+/// Collects records in any order and sorts them, in memory or in a temporary file.
 #[derive(Debug)]
 pub(crate) struct Sorter<R> {
     budget: Budget,
@@ -34,7 +35,8 @@ pub(crate) struct Sorter<R> {
 }
 
 impl<R: FixedRecord> Sorter<R> {
-    /// Creates an empty sorter that uses `bytes` bytes of memory, or the minimum for a merge if that is more.
+    /// Creates an empty sorter that claims `bytes` bytes of memory, but at least the 4 KiB that a merge
+    /// needs. If `distinct` is true, the sorter keeps only one of several equal records.
     pub(crate) fn new(budget: &Budget, bytes: u64, distinct: bool) -> Result<Self, OverlapError> {
         // The memory must hold a piece for writing a run, and three pieces for merging two runs into a third.
         let bytes = bytes.max(4 * PIECE_BYTES.start());
@@ -79,7 +81,8 @@ impl<R: FixedRecord> Sorter<R> {
         Ok(())
     }
 
-    /// Returns all records in order. A scan of the result takes no more memory than this sorter claimed.
+    /// Returns all records in order. A scan of the result takes no more memory than this sorter claimed. If
+    /// the sorter is `distinct`, the scan passes equal records once.
     pub(crate) fn finish(mut self) -> Result<Sorted<R>, OverlapError> {
         self.sort();
         if self.runs.is_empty() {

@@ -1,5 +1,5 @@
-//! A temporary file without a name. The operating system deletes the file when it is closed, and so also when
-//! the process ends.
+//! A temporary file without a name. The operating system deletes the file when the process closes the file or
+//! ends.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -27,7 +27,7 @@ impl TemporaryFile {
         self.bytes
     }
 
-    /// Appends `bytes` to the file.
+    /// Appends `bytes` to the file. Fails if all temporary files together would exceed the disk budget.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), OverlapError> {
         self.budget.take_disk(bytes.len() as u64)?;
         let written = self.file.write_all_at(bytes, self.bytes);
@@ -36,7 +36,7 @@ impl TemporaryFile {
         written.map_err(|source| failure(&self.budget, source))
     }
 
-    /// Fills `into` with the bytes from offset `from` on.
+    /// Fills `into` with the bytes from offset `from` on. Fails if the file has too few bytes.
     pub(crate) fn read(&self, into: &mut [u8], from: u64) -> Result<(), OverlapError> {
         self.file.read_exact_at(into, from).map_err(|source| failure(&self.budget, source))
     }

@@ -1,7 +1,9 @@
-//! Sort-based pairing (section 2.1 of the paper). Writes each pair of documents once for every fingerprint
-//! that the pair shares. After sorting, equal pairs are adjacent and can be counted.
+//! Sort-based pairing (section 2.1 of Shivakumar and Garcia-Molina, 1998). Writes each pair of documents or
+//! hosts once for every fingerprint that the pair shares. After sorting, equal pairs are adjacent and can be
+//! counted.
 //!
-//! The number of written records grows with the square of the number of documents that share a fingerprint.
+//! The number of written records grows with the square of the number of documents or hosts that share a
+//! fingerprint.
 
 use crate::budget::Budget;
 use crate::error::OverlapError;

@@ -1,15 +1,17 @@
-//! Coarse counting (section 2.2 of the paper), after Fang and others, *Computing Iceberg Queries
-//! Efficiently*, VLDB 1998.
+//! Coarse counting (section 2.2 of Shivakumar and Garcia-Molina, 1998), after Fang and others, *Computing
+//! Iceberg Queries Efficiently*, VLDB 1998.
 //!
-//! 1. A scan hashes every pair to a bucket and counts the pairs of each bucket. A bitmap marks the *heavy*
-//!    buckets, whose count reaches the minimum. Further scans with other hash functions count only the pairs
-//!    that all earlier bitmaps pass. The pairs that pass all bitmaps are a superset of the wanted pairs.
+//! 1. A scan hashes every pair to a bucket and counts each pair once for every fingerprint that the pair
+//!    shares. A bitmap marks the *heavy* buckets, whose count reaches the minimum number of shared
+//!    fingerprints. A bitmap *passes* the pairs in its heavy buckets. Further scans with other hash functions
+//!    count only the pairs that all earlier bitmaps pass. The pairs that pass all bitmaps are a superset of
+//!    the wanted pairs.
 //! 2. A scan collects the pairs that pass all bitmaps as candidates, each once.
 //! 3. A scan counts the candidates exactly. If the candidates do not fit into memory, each of several scans
 //!    counts a part of them.
 //!
-//! The number of counters and of hash functions changes only the running time, not the result. The paper
-//! leaves the choice open. This implementation chooses by a pilot sample (`pilot`).
+//! The number of counters and of hash functions changes only the running time, not the result. Shivakumar and
+//! Garcia-Molina leave the choice open. This implementation chooses by a pilot sample (`pilot`).
 
 use crate::budget::Budget;
 use crate::error::OverlapError;
@@ -20,20 +22,24 @@ use crate::pairing::pair_source::{PairSource, unpack_pair};
 use crate::pairing::pilot;
 use crate::pairing::recount::{CANDIDATE_BYTES, Recount};
 
-/// Minimum number of counters, as a base-2 logarithm.
+/// Minimum number of counters, as a base-2 logarithm. The minimum holds even if memory is too small for it.
 const LOG2_MIN: u32 = 6;
 
-/// Maximum number of counters, as a base-2 logarithm. More than any memory can hold.
+/// Maximum number of counters, as a base-2 logarithm. Each counter takes one byte, so the counters take at
+/// most 1 TiB.
 const LOG2_MAX: u32 = 40;
 
-/// The base-2 logarithm of the largest number of counters for `room` bytes of memory. The counters take half
-/// of the memory, at one byte each. The bitmap of each hash function takes an eighth of the bytes of the
-/// counters. At least a quarter of the memory remains for candidates.
+/// The base-2 logarithm of the largest number of counters for `room` bytes of memory, from [`LOG2_MIN`] to
+/// [`LOG2_MAX`]. The counters of one byte each take at most half of the memory, whatever the number of hash
+/// functions. Each of at most four hash functions ([`FUNCTIONS_MAX`]) has a bitmap of an eighth of the bytes
+/// of the counters. The bitmaps thus take at most a quarter of the memory, and at least a quarter remains for
+/// candidates.
 fn max_counters_log2(room: u64) -> u32 {
     (room / 2).checked_ilog2().unwrap_or(0).clamp(LOG2_MIN, LOG2_MAX)
 }
 
-/// Passes each pair that shares at least `min_shared` fingerprints to `sink`, in ascending order.
+/// Passes each pair that shares at least `min_shared` fingerprints to `sink`, in ascending order. If
+/// `parameters` is `None`, a pilot sample chooses the parameters.
 pub(crate) fn pairs(
     source: PairSource<'_>,
     min_shared: u8,
@@ -104,7 +110,7 @@ fn passes(filters: &[Filter], pair: u64) -> bool {
     filters.iter().all(|filter| filter.passes(pair))
 }
 
-/// Collects the pairs that pass all filters, each once, and sorts them.
+/// Collects the pairs that pass all filters, and sorts them. A scan of the result passes each pair once.
 fn candidates(
     source: PairSource<'_>,
     filters: &[Filter],

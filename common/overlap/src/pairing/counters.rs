@@ -1,5 +1,5 @@
-//! Counts pairs by hash bucket, and passes only pairs in *heavy* buckets, whose count reaches the minimum
-//! number of shared fingerprints.
+//! Counts pairs by hash bucket. A pair counts once for every fingerprint that it shares. A [`Filter`] then
+//! passes only pairs in *heavy* buckets, whose count reaches the minimum number of shared fingerprints.
 
 use crate::bits::Bits;
 use crate::budget::{Budget, MemoryClaim};
@@ -33,7 +33,9 @@ impl PairHash {
     }
 }
 
-/// The array A\[1..m\] of the paper: the number of pairs in each bucket, up to 255.
+/// The number of occurrences of pairs in each bucket. A count stays at 255 once it reaches 255. A pair occurs
+/// once for each fingerprint that it shares. Shivakumar and Garcia-Molina (1998) call the array of counts
+/// A\[1..m\].
 #[derive(Debug)]
 pub(crate) struct BucketCounters {
     hash: PairHash,
@@ -55,7 +57,8 @@ impl BucketCounters {
         *count = count.saturating_add(1);
     }
 
-    /// Marks the buckets with a count of at least `min_shared`, and frees the counters.
+    /// Returns a filter that passes the pairs of heavy buckets: the buckets with a count of at least
+    /// `min_shared`. Frees the counters.
     pub(crate) fn heavy(self, min_shared: u8, budget: &Budget) -> Result<Filter, OverlapError> {
         let claim = budget.claim(Bits::bytes(self.counts.len() as u64), "the bitmap of heavy buckets")?;
         let mut heavy = Bits::new(self.counts.len());
@@ -66,8 +69,8 @@ impl BucketCounters {
     }
 }
 
-/// The array BITMAP\[1..m\] of the paper. Passes the pairs of heavy buckets, which include every pair that
-/// shares enough fingerprints.
+/// Passes the pairs of heavy buckets, which include every pair that shares enough fingerprints. Shivakumar
+/// and Garcia-Molina (1998) call the bitmap of heavy buckets BITMAP\[1..m\].
 #[derive(Debug)]
 pub(crate) struct Filter {
     hash: PairHash,

@@ -1,12 +1,12 @@
-//! Reads sorted records of (fingerprint, document) as groups of documents that share a fingerprint, and as
-//! pairs of such documents.
+//! Reads sorted records of (fingerprint, document) or (fingerprint, host). Passes the records as groups of
+//! documents or hosts that share a fingerprint, and as pairs from such groups.
 
 use crate::bits::Bits;
 use crate::error::OverlapError;
 use crate::external_sort::sorted::{RecordScan, Sorted};
 
-/// Packs two numbers into one, with `a` in the upper 32 bits. For a pair of documents, the caller passes the
-/// smaller number as `a`, so that a pair has only one form.
+/// Packs two numbers into one, with `a` in the upper 32 bits. For a pair of documents or hosts, the caller
+/// passes the smaller number as `a`, so that a pair has only one form.
 pub(crate) fn pair(a: u32, b: u32) -> u64 {
     u64::from(a) << 32 | u64::from(b)
 }
@@ -16,25 +16,27 @@ pub(crate) fn unpack_pair(pair: u64) -> (u32, u32) {
     ((pair >> 32) as u32, pair as u32)
 }
 
-/// The records to pair, and the documents that take part.
+/// The records to pair, and the documents or hosts that take part.
 #[derive(Clone, Copy)]
 pub(crate) struct PairSource<'s> {
-    /// Distinct records, with the fingerprint in the upper 32 bits and the document in the lower 32 bits.
+    /// Distinct records, with a fingerprint in the upper 32 bits, and the number of a document or host in the
+    /// lower 32 bits.
     pub(crate) sorted: &'s Sorted<u64>,
-    /// The documents that take part. `None` if all documents take part.
+    /// The documents or hosts that take part. `None` if all take part.
     pub(crate) included: Option<&'s Bits>,
 }
 
 impl<'s> PairSource<'s> {
-    /// Starts a scan over all groups. A group consists of the documents that contain one fingerprint.
+    /// Starts a scan over all groups. A group consists of the documents or hosts that take part and contain a
+    /// particular fingerprint.
     pub(crate) fn groups(self) -> Result<Groups<'s>, OverlapError> {
         let mut scan = self.sorted.scan()?;
         let head = scan.next()?;
         Ok(Groups { scan, head, included: self.included, documents: Vec::new() })
     }
 
-    /// Passes every pair of documents with a common fingerprint to `each`, once for each fingerprint that the
-    /// pair shares.
+    /// Passes every pair of documents or hosts that take part and have a common fingerprint to `each`, once
+    /// for each fingerprint that the pair shares.
     pub(crate) fn pairs(
         self,
         mut each: impl FnMut(u64) -> Result<(), OverlapError>,
@@ -51,7 +53,8 @@ impl<'s> PairSource<'s> {
     }
 }
 
-/// Reads groups one by one. A group consists of the documents that contain one fingerprint.
+/// Reads groups one by one. A group consists of the documents or hosts that take part and contain a
+/// particular fingerprint.
 pub(crate) struct Groups<'s> {
     scan: RecordScan<'s, u64>,
     head: Option<u64>,
@@ -60,8 +63,8 @@ pub(crate) struct Groups<'s> {
 }
 
 impl Groups<'_> {
-    /// Reads the documents of the next fingerprint, in ascending order. A group can have fewer than two
-    /// documents.
+    /// Reads the documents or hosts of the next fingerprint, in ascending order. A group can have fewer than
+    /// two members. `None` after the last fingerprint.
     pub(crate) fn next(&mut self) -> Result<Option<&[u32]>, OverlapError> {
         let Some(first) = self.head else { return Ok(None) };
         self.documents.clear();

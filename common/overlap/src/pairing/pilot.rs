@@ -1,10 +1,14 @@
 //! Chooses the parameters of coarse counting from a pilot sample.
 //!
-//! The sample selects documents by a hash of their number and counts the fingerprints that each sampled pair
-//! shares. A sample of a fraction r of the documents contains a fraction r² of the pairs, whatever the pairs
-//! share. From these counts follows how many *light* pairs, which share too little, pass a bitmap by
-//! accident. The sum in a bucket is a compound Poisson variable, and Panjer's recursion gives its
-//! distribution. The pilot chooses the parameters with the least expected time.
+//! Coarse counting (module `coarse`) adds up, in each hash bucket, the fingerprints that the pairs in the
+//! bucket share. A bitmap marks the buckets whose sum reaches the minimum, and passes all pairs in these
+//! buckets. Some of them are *light*: they share fewer fingerprints than the minimum.
+//!
+//! The pilot samples documents, or hosts, by a hash of their number, and counts the fingerprints that each
+//! sampled pair shares. A sample of a fraction r of the documents is expected to contain a fraction r² of the
+//! pairs, however much a pair shares. From these counts the pilot computes how many light pairs a bitmap
+//! passes. The sum in a bucket is a compound Poisson variable, and Panjer's recursion gives its distribution.
+//! The pilot chooses the parameters with the least expected time.
 
 use std::ops::RangeInclusive;
 
@@ -15,27 +19,32 @@ use crate::pairing::counters::FUNCTIONS_MAX;
 use crate::pairing::method::CoarseParameters;
 use crate::pairing::pair_source::{PairSource, pair};
 
-/// Minimum number of counters to try, as a base-2 logarithm.
+/// Minimum number of counters to try, as a base-2 logarithm. If memory is too small for 2^12 counters, only
+/// the largest possible number is tried.
 pub(crate) const LOG2_TRIED_MIN: u32 = 12;
 
-/// Maximum number of sampled pairs, where a pair counts once for each chunk that it shares.
+/// The sample is chosen so that it is expected to contain at most this number of pairs, where a pair counts
+/// once for each fingerprint that it shares.
 const SAMPLE: u64 = 2_000_000;
 
-/// How many pairs of documents share each number of fingerprints, estimated from a sample of the documents.
+/// Estimates how many pairs of documents or hosts share each number of fingerprints below the minimum, and
+/// how many share at least the minimum. The estimates come from a sample of the documents or hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Estimate {
     /// Number of pairs, where a pair counts once for each fingerprint that it shares. This number is exact,
     /// not estimated.
     pub(crate) occurrences: u64,
     /// `light[s]` estimates the number of pairs that share `s` fingerprints, for each `s` below the minimum
-    /// number of shared fingerprints. `light[0]` is zero.
+    /// number of shared fingerprints. `light[0]` is zero, because the sample contains only pairs that share a
+    /// fingerprint.
     pub(crate) light: Vec<f64>,
     /// Estimated number of pairs that share at least the minimum number of fingerprints.
     pub(crate) heavy: f64,
 }
 
 /// Counts all pairs, each once for every shared fingerprint. Estimates from a sample how many pairs share
-/// each number of fingerprints. Also returns the number of scans over the records.
+/// each number of fingerprints below `min_shared`, and how many share at least `min_shared`. Sorting the
+/// sample takes `room` bytes of memory. Also returns how many scans over the records of `source` were needed.
 pub(crate) fn estimate(
     source: PairSource<'_>,
     min_shared: u8,
@@ -79,8 +88,10 @@ fn is_drawn(document: u32, halvings: u32) -> bool {
     (hash ^ hash >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9).leading_zeros() >= halvings
 }
 
-/// The distribution of the sum of light pairs in one of `buckets` buckets. Element `n` is the probability
-/// that the sum is less than `n`, for `n` from 0 to the minimum number of shared fingerprints.
+/// The distribution of the number of fingerprints that the light pairs in one of `buckets` buckets share in
+/// total. Element `n` is the probability that this sum is less than `n`, for `n` from 0 to the minimum number
+/// of shared fingerprints. `light[s]` is the number of light pairs in all buckets that share `s`
+/// fingerprints.
 fn sum_distribution(light: &[f64], buckets: f64) -> Vec<f64> {
     let rates: Vec<f64> = light.iter().map(|pairs| pairs / buckets).collect();
     let mut exactly = vec![0.0; light.len()];
@@ -102,7 +113,9 @@ fn sum_distribution(light: &[f64], buckets: f64) -> Vec<f64> {
     below
 }
 
-/// Expected number of light pairs of each kind that pass one more bitmap.
+/// Expected numbers of light pairs that pass one more bitmap. The bitmap has `buckets` buckets, which count
+/// the light pairs in `light` and `heavy` other pairs. The number of fingerprints that a pair shares is the
+/// index into `light` and into the result.
 fn expected_passing(light: &[f64], heavy: f64, buckets: f64) -> Vec<f64> {
     let (below, without_heavy) = (sum_distribution(light, buckets), (-heavy / buckets).exp());
     // A pair that shares `s` is in a light bucket if the other pairs of the bucket sum up to less than the
@@ -111,6 +124,7 @@ fn expected_passing(light: &[f64], heavy: f64, buckets: f64) -> Vec<f64> {
     light.iter().enumerate().map(passes).collect()
 }
 
+/// Number of light pairs, where a pair counts once for each fingerprint that it shares.
 fn occurrences(light: &[f64]) -> f64 {
     light.iter().enumerate().map(|(shared, pairs)| shared as f64 * pairs).sum()
 }
@@ -124,13 +138,14 @@ fn access_nanos(bytes: f64) -> f64 {
     }
 }
 
-/// Nanoseconds to generate a pair.
+/// Nanoseconds to generate one occurrence of a pair in a scan.
 const PAIR_NANOS: f64 = 1.0;
-/// Nanoseconds to collect a candidate and to count it.
+/// Nanoseconds to collect one occurrence of a candidate. Counting the occurrence in a later scan takes as
+/// long again. A candidate occurs once for each fingerprint that its pair shares.
 const CANDIDATE_NANOS: f64 = 60.0;
 
-/// The parameters with the least expected time. `counters` is the range of base-2 logarithms of the number of
-/// counters.
+/// Returns the parameters with which coarse counting is expected to take the least time. `counters` is the
+/// range of base-2 logarithms of the number of counters to try.
 pub(crate) fn choose(estimate: &Estimate, counters: RangeInclusive<u32>) -> CoarseParameters {
     let all = estimate.occurrences as f64;
     let heavy_occurrences = (all - occurrences(&estimate.light)).max(0.0);

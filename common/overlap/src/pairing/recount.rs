@@ -3,13 +3,14 @@
 use crate::budget::{Budget, MemoryClaim};
 use crate::error::OverlapError;
 
-/// Bytes for a candidate: the pair, its count, and at most four slots of the hash table.
+/// Maximum bytes of memory for a candidate: the pair, its count, and at most four slots of the hash table.
 pub(crate) const CANDIDATE_BYTES: u64 = 8 + 4 + 4 * 4;
 
 /// Candidate pairs with their counts, in a hash table.
 #[derive(Debug)]
 pub(crate) struct Recount {
-    /// Candidate pairs in ascending order.
+    /// Distinct candidate pairs in ascending order. A pair is packed into one number by
+    /// [`pair`](crate::pairing::pair_source::pair).
     pairs: Vec<u64>,
     counts: Vec<u32>,
     /// Slots of an open-addressed hash table. A slot holds the index of a candidate plus one, or 0 if it is
@@ -20,7 +21,8 @@ pub(crate) struct Recount {
 }
 
 impl Recount {
-    /// Creates the table. `pairs` must be distinct, ascending, and fewer than 2^31.
+    /// Creates the table with a count of 0 for each pair. `pairs` must contain fewer than 2^31 pairs, in
+    /// ascending order and without repetition.
     pub(crate) fn new(pairs: Vec<u64>, budget: &Budget) -> Result<Self, OverlapError> {
         let claim = budget.claim(pairs.len() as u64 * CANDIDATE_BYTES, "candidate pairs")?;
         let slots = (2 * pairs.len()).next_power_of_two().max(2);
@@ -57,7 +59,7 @@ impl Recount {
         }
     }
 
-    /// Candidates in ascending order, with their counts.
+    /// Candidates in ascending order, each with its number of occurrences so far.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.pairs.iter().copied().zip(self.counts.iter().copied())
     }
