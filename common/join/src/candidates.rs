@@ -16,6 +16,8 @@
 //! Invariant: the components depend only on which pairs are linked, not on the order in which the threads
 //! work.
 
+mod refinement;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -26,9 +28,9 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use crate::atomic_union_find::AtomicUnionFind;
-use crate::refinement::Refinement;
 use crate::sort_keys::SortKeys;
 use crate::trees::{Tree, VisitLimit, Visits};
+use refinement::Refinement;
 
 /// If a run has at least this many trees, a content is compared with them on all threads.
 const PARALLEL_TREES_MIN: usize = 64;

@@ -21,7 +21,6 @@ mod atomic_union_find;
 mod candidates;
 mod contents;
 mod family;
-mod refinement;
 mod signatures;
 mod sort_keys;
 #[cfg(test)]

@@ -21,7 +21,7 @@ use doppel_model::parity;
 use doppel_model::signature::Signature;
 use rayon::prelude::*;
 
-use crate::candidates::{SortEntry, Turn};
+use super::{SortEntry, Turn};
 use crate::family::{Difference, END, FamilyOrder};
 use crate::trees::{Tree, Visits};
 
