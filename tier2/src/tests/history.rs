@@ -312,3 +312,15 @@ fn when_the_first_page_of_a_content_leaves_the_next_one_is_searched_for_again() 
     world.pass();
     assert_eq!(repeats(&world), []);
 }
+
+/// A removal makes the search void that was ordered before it, also if the page gets the same content again.
+#[test]
+fn a_search_before_a_removal_is_void() {
+    let steps = [
+        Step::Flood { page: 68, family: 3, members: 20 },
+        Step::Put { page: 68, family: 3, member: 25, search: false },
+    ];
+    assert_eq!(text(3, 0), text(3, 25));
+    let limits = SearchLimits { search: 5, call: 200 };
+    run("jaccard:tau=0.5".parse().unwrap(), (1, 1), (1, limits), true, &steps);
+}

@@ -267,8 +267,15 @@ impl World {
 
     /// Makes a pass and checks each answer. Returns the answers.
     pub(super) fn pass(&mut self) -> Vec<SearchResult> {
-        let ordered: Vec<(PageId, ContentHash, u32)> =
-            self.commands.iter().filter_map(ordered_search).collect();
+        // Of two searches for a page, only the later one counts, and none from before a removal.
+        let mut last: BTreeMap<PageId, (ContentHash, u32)> = BTreeMap::new();
+        for command in &self.commands {
+            if let IndexCommand::Remove { page, .. } = command {
+                last.remove(page);
+            } else if let Some((page, content, ticket)) = ordered_search(command) {
+                last.insert(page, (content, ticket));
+            }
+        }
         self.answers.lock().unwrap().clear();
         self.source.repeats.lock().unwrap().clear();
         let commands = std::mem::take(&mut self.commands);
@@ -286,13 +293,11 @@ impl World {
         self.parts.router.deliver_repeats().unwrap();
         let answers = self.answers.lock().unwrap().clone();
         let pages = self.pages.lock().unwrap().clone();
-        // Of two searches for a page, only the later one counts.
-        let last: BTreeMap<PageId, u32> = ordered.iter().map(|(page, _, ticket)| (*page, *ticket)).collect();
-        let due: BTreeSet<_> = ordered
+        let is_present = |page: &PageId, content| pages.get(page).is_some_and(|s| s.content() == content);
+        let due: BTreeSet<_> = last
             .into_iter()
-            .filter(|(page, content, ticket)| {
-                last[page] == *ticket && pages.get(page).is_some_and(|s| s.content() == *content)
-            })
+            .filter(|(page, (content, _))| is_present(page, *content))
+            .map(|(page, (content, ticket))| (page, content, ticket))
             .collect();
         let given: BTreeSet<_> = answers.iter().map(|a| (a.page, a.content, a.ticket)).collect();
         assert_eq!(given.len(), answers.len(), "a search is answered twice");
