@@ -6,11 +6,11 @@
 //! `doppel_contract`, which does not know this crate.
 #![forbid(unsafe_code)]
 
+pub mod beats;
 mod cluster;
 mod content_source;
 mod index;
 pub mod index_node;
-pub mod membership;
 mod range_map;
 pub mod range_owner;
 mod settlement;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use doppel_contract::answer::Attention;
 use doppel_model::pairwise::Policy;
 use doppel_model::{NodeId, RangeId, ShardId};
-use doppel_protocol::membership::ClusterMembership;
+use doppel_protocol::beats::ClusterMembership;
 use doppel_protocol::{RangeMap, WinnerOrder};
 use doppel_shared_log::LogEngine;
 use doppel_wire::index_node::RemoteNode;

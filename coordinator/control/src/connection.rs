@@ -9,7 +9,7 @@ use bytes::Bytes;
 use doppel_contract::answer::Attention;
 use doppel_model::ShardId;
 use doppel_protocol::RangeMap;
-use doppel_protocol::membership::{Beat, ClusterMembership};
+use doppel_protocol::beats::{Beat, ClusterMembership};
 use doppel_shared_log::{LogEngine, LogTraffic, NewsChannel, NewsSubscription};
 use doppel_wire::spread::{FixedOwners, OwnerLookup};
 use doppel_wire::traffic::TransferredBytes;

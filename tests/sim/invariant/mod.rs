@@ -69,7 +69,7 @@ impl Snapshot {
                 DecodedRow::Forward { group, into, .. } => drop(this.forwards.insert(group, into)),
                 DecodedRow::Member(member) => this.members.push(member),
                 DecodedRow::InboundRedirect { target, source } => {
-                    this.inbound_redirects.push((target, source))
+                    this.inbound_redirects.push((target, source));
                 }
                 DecodedRow::Source { target, source } => this.sources.push((target, source)),
                 DecodedRow::Spelling { normal, page } => this.spellings.push((normal, page)),

@@ -15,7 +15,7 @@ use crate::client::connect;
 ///
 /// Prints the connected components of the members, the winner's first. Members in other components leave the
 /// group. A group that was quarantined because it has too many contents gives advice again, until it has
-/// twice as many members as after the repair.
+/// twice as many contents as after the repair.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

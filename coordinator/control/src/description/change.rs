@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use doppel_model::RangeId;
 use doppel_protocol::Settlement;
-use doppel_protocol::membership::ReportedReplica;
+use doppel_protocol::beats::ReportedReplica;
 use doppel_wire::NodeName;
 
 use crate::description::placement;

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use doppel_contract::answer::{Attention, ClusterRange, EngineStatus, Standby};
-use doppel_protocol::membership::ClusterMembership;
+use doppel_protocol::beats::ClusterMembership;
 
 use super::log::{is_full, servers_away};
 use super::running::Running;
@@ -120,7 +120,7 @@ fn waits(owner: &str, range: &ClusterRange, running: &Running, engine: Option<&E
 mod tests {
     use doppel_contract::answer::EngineServer;
     use doppel_model::{Epoch, RangeId};
-    use doppel_protocol::membership::{Beat, RangeClaim};
+    use doppel_protocol::beats::{Beat, RangeClaim};
 
     use super::super::Replicas;
     use super::super::log::tests::stream;

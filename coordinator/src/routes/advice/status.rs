@@ -36,7 +36,7 @@ pub(crate) struct StatusQuery {
 /// Look up the status of a page.
 ///
 /// The status `duplicate` is verified on the current contents of the page and of the page in `duplicate_of`.
-/// Every other status means: keep the page.
+/// Keep a page whose status is `winner`, `unique`, `secondary` or `pending`.
 #[utoipa::path(
     get, path = "/v1/status", operation_id = "get_status", tag = "advice", params(StatusQuery),
     responses(

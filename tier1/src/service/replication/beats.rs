@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 
 use doppel_model::Epoch;
-use doppel_protocol::membership::{Beat, RangeClaim};
+use doppel_protocol::beats::{Beat, RangeClaim};
 
 use super::{BEAT, KeeperState, lock};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::membership::{Beat, ClusterMembership};
+use doppel_protocol::beats::{Beat, ClusterMembership};
 use doppel_protocol::range_owner::PeerError;
 use doppel_protocol::{LEASE, OWNERS_LAG, Settlement};
 use doppel_shared_log::{EngineError, LED, SharedLog};

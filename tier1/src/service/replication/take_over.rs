@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::Settlement;
-use doppel_protocol::membership::{ReportedReplica as Heard, SILENCE_OF_DEAD};
+use doppel_protocol::beats::{ReportedReplica as Heard, SILENCE_OF_DEAD};
 
 use super::configuration::LogLease;
 use super::{KeeperState, KeptReplica, ReplicatedRange, lock};

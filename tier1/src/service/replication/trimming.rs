@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use doppel_protocol::membership::{ReportedReplica as Heard, SILENCE_OF_DEAD};
+use doppel_protocol::beats::{ReportedReplica as Heard, SILENCE_OF_DEAD};
 use doppel_shared_log::{Extent, LogError, Sequence};
 
 use super::history::ValueHistory;

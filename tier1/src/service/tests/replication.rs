@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
-use doppel_protocol::membership::{Beat, ClusterMembership, RangeClaim};
+use doppel_protocol::beats::{Beat, ClusterMembership, RangeClaim};
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
 use doppel_protocol::{
     AGE_MAX, INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem, Question, RangeMap,

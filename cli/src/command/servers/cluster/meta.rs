@@ -20,7 +20,7 @@ use doppel_control::meta::unavailable::MetaUnavailable;
 use doppel_control::meta::{Described, Meta};
 use doppel_model::RangeId;
 use doppel_protocol::MappingApi as _;
-use doppel_protocol::membership::ClusterMembership;
+use doppel_protocol::beats::ClusterMembership;
 use doppel_terminal::output::say;
 use doppel_wire::Runtime;
 use doppel_wire::tier2::RemoteTier2;

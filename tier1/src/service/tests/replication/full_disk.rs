@@ -1,6 +1,6 @@
 //! Owners whose disk is full, while no other node can take their range over.
 
-use doppel_protocol::membership::SILENCE_OF_DEAD;
+use doppel_protocol::beats::SILENCE_OF_DEAD;
 
 use super::*;
 

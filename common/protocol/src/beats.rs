@@ -1,7 +1,7 @@
 //! Which node owns which range at present, derived from the beats of the tier-1 nodes. Each node sends a beat
 //! several times per second, and any beat may be lost.
 //!
-//! This module does not decide who may write to a range; the log of the range does. Membership tells a caller
+//! This module does not decide who may write to a range; the log of the range does. [`ClusterMembership`] tells a caller
 //! which node to ask, which nodes are silent, and how far each replica has copied the log.
 //!
 //! Invariant: the owner depends only on the last beat of each node and on the greatest epoch ever claimed.
