@@ -58,7 +58,7 @@ class AdviceCalls(Caller):
         """Look up the status of a page.
 
         The status `duplicate` is verified on the current contents of the page and of the page in
-        `duplicate_of`. Every other status means: keep the page.
+        `duplicate_of`. Keep a page whose status is `winner`, `unique`, `secondary` or `pending`.
 
         `url`: URL of the page.
 
@@ -135,7 +135,7 @@ class AsyncAdviceCalls(AsyncCaller):
         """Look up the status of a page.
 
         The status `duplicate` is verified on the current contents of the page and of the page in
-        `duplicate_of`. Every other status means: keep the page.
+        `duplicate_of`. Keep a page whose status is `winner`, `unique`, `secondary` or `pending`.
 
         `url`: URL of the page.
 
