@@ -10,13 +10,8 @@
 //! each tree. Therefore the cost of a family of near-duplicates does not grow with the square of its size. A
 //! pair that shares several keys is compared only for the first of these keys.
 //!
-//! Most contents of a run may be unlinked, such as pages made from one template. If a run compares too many
-//! pairs in vain, its contents are compared by what is special in each of them ([`Refinement`]).
-//!
 //! Invariant: the components depend only on which pairs are linked, not on the order in which the threads
 //! work.
-
-mod refinement;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -29,8 +24,6 @@ use smallvec::SmallVec;
 
 use crate::atomic_union_find::AtomicUnionFind;
 use crate::sort_keys::SortKeys;
-use crate::trees::{Tree, VisitLimit, Visits};
-use refinement::Refinement;
 
 /// If a run has at least this many trees, a content is compared with them on all threads.
 const PARALLEL_TREES_MIN: usize = 64;
@@ -45,21 +38,28 @@ pub(crate) struct Columns<'c> {
     pub(crate) bitmaps: &'c [u64],
     /// The index in `bitmaps` at which the bitmap of each content begins.
     pub(crate) bitmap_starts: &'c [u64],
-    /// The number of vain visits from which a run is cut.
-    pub(crate) visit_limit: VisitLimit,
 }
 
 /// A content with one of its sort keys and with its size. Entries are sorted by key, then by size. The size
 /// is what [`Signature::size`] counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SortEntry {
-    pub(crate) key: u32,
-    pub(crate) size: u32,
-    pub(crate) content: u32,
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SortEntry {
+    key: u32,
+    size: u32,
+    content: u32,
 }
 
 /// Reads the signature of the content that has the given number.
-pub(crate) type SignatureReader<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
+type SignatureReader<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
+
+/// Contents that share a key (a run) and are known to be connected. The members are in several lists, each in
+/// ascending order of size.
+#[derive(Default)]
+struct Tree {
+    lists: Vec<Vec<SortEntry>>,
+    /// The size of the largest member, as [`Signature::size`] counts it.
+    size_max: u32,
+}
 
 impl Columns<'_> {
     /// The root of every content's component. Only the contents in `compared` are compared; every other
@@ -102,7 +102,7 @@ impl Columns<'_> {
         entries
     }
 
-    pub(crate) fn bitmap(&self, content: u32) -> &[u64] {
+    fn bitmap(&self, content: u32) -> &[u64] {
         let at = content as usize;
         let end = self.bitmap_starts.get(at + 1).map_or(self.bitmaps.len(), |start| *start as usize);
         &self.bitmaps[self.bitmap_starts[at] as usize..end]
@@ -111,34 +111,31 @@ impl Columns<'_> {
 
 /// One turn of the join, which sorts the contents by one band or key number and compares the contents with
 /// equal keys. The threads of the turn share this state.
-pub(crate) struct Turn<'b, E> {
-    pub(crate) columns: &'b Columns<'b>,
+struct Turn<'b, E> {
+    columns: &'b Columns<'b>,
     /// The number of the band, or the key number.
     turn: usize,
-    pub(crate) connected: &'b AtomicUnionFind,
-    pub(crate) read: &'b SignatureReader<'b, E>,
+    connected: &'b AtomicUnionFind,
+    read: &'b SignatureReader<'b, E>,
     /// Set after a signature could not be read, so that all threads stop.
-    pub(crate) stop: &'b AtomicBool,
+    stop: &'b AtomicBool,
 }
 
-impl<E: Send + Sync> Turn<'_, E> {
+impl<E: Send> Turn<'_, E> {
     /// Compares the contents of a run, smallest first, and connects linked contents.
     fn connect_run(&self, run: &[SortEntry]) -> Result<(), E> {
-        let mut trees: Vec<Tree<SortEntry>> = Vec::new();
-        let mut visits = Visits::default();
-        let tau = self.columns.policy.metric();
-        for (number, content) in run.iter().enumerate() {
+        let mut trees: Vec<Tree> = Vec::new();
+        for content in run {
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             // Sizes ascend. A tree whose largest member is too small for this content is too small for all
             // later contents.
-            trees.retain(|tree| tree.last().is_some_and(|last| self.is_large_enough(last.size, *content)));
+            trees.retain(|tree| self.is_large_enough(tree.size_max, *content));
             let mut links = self.connect_to_trees(*content, &trees)?.into_iter();
             let mut merged = Tree::default();
             trees.retain_mut(|tree| {
-                let (is_linked, visited) = links.next().unwrap_or_default();
-                visits.add(visited);
+                let is_linked = links.next() == Some(true);
                 if is_linked {
                     merged.absorb(tree);
                 }
@@ -146,20 +143,15 @@ impl<E: Send + Sync> Turn<'_, E> {
             });
             merged.push(*content);
             trees.push(merged);
-            if let Some(tau) = tau
-                && visits.are_too_many(self.columns.visit_limit, number)
-            {
-                return Refinement::connect(self, tau, run);
-            }
         }
         Ok(())
     }
 
     /// Connects a content to every tree that has a member linked to the content. Returns for each tree
-    /// whether the content and the tree are connected now, and how many members were visited in vain.
-    fn connect_to_trees(&self, content: SortEntry, trees: &[Tree<SortEntry>]) -> Result<Vec<(bool, u64)>, E> {
+    /// whether the content and the tree are connected now.
+    fn connect_to_trees(&self, content: SortEntry, trees: &[Tree]) -> Result<Vec<bool>, E> {
         let signature = OnceLock::new();
-        let connect = |tree: &Tree<SortEntry>| self.connect_to_tree(content, &signature, tree);
+        let connect = |tree: &Tree| self.connect_to_tree(content, &signature, tree);
         if trees.len() < PARALLEL_TREES_MIN {
             trees.iter().map(connect).collect()
         } else {
@@ -168,7 +160,7 @@ impl<E: Send + Sync> Turn<'_, E> {
     }
 
     /// Connects a content to a tree if a member of the tree is linked to the content. Returns whether the
-    /// content and the tree are connected now, and how many members were visited in vain.
+    /// content and the tree are connected now.
     ///
     /// The comparison stops at the first linked member. It is skipped if the content and the tree are
     /// connected already. `signature` caches the signature of the content.
@@ -176,20 +168,18 @@ impl<E: Send + Sync> Turn<'_, E> {
         &self,
         content: SortEntry,
         signature: &OnceLock<Arc<Signature>>,
-        tree: &Tree<SortEntry>,
-    ) -> Result<(bool, u64), E> {
-        let mut visited = 0;
-        let Some(member) = tree.first() else { return Ok((false, visited)) };
+        tree: &Tree,
+    ) -> Result<bool, E> {
+        let Some(member) = tree.lists.first().and_then(|list| list.first()) else { return Ok(false) };
         if self.connected.root(member.content) == self.connected.root(content.content) {
-            return Ok((true, visited));
+            return Ok(true);
         }
         let policy = self.columns.policy;
         let bitmap = self.columns.bitmap(content.content);
-        for list in tree.lists() {
+        for list in &tree.lists {
             // Start with the largest member, which is nearest in size. Stop at the first member that is too
             // small, because all members after it are even smaller.
             for other in list.iter().rev().take_while(|other| self.is_large_enough(other.size, content)) {
-                visited += 1;
                 let differing = parity::differing(bitmap, self.columns.bitmap(other.content));
                 let shared_max = parity::shared_max(content.size, other.size, differing);
                 if !policy.admits(shared_max, content.size, other.size)
@@ -206,11 +196,11 @@ impl<E: Send + Sync> Turn<'_, E> {
                 };
                 if policy.compare(signature, &*(self.read)(other.content)?).similar {
                     self.connected.union(content.content, other.content);
-                    return Ok((true, visited));
+                    return Ok(true);
                 }
             }
         }
-        Ok((false, visited))
+        Ok(false)
     }
 
     /// Whether a content of `size` is large enough to be linked to `content`. The size of `content` is at
@@ -221,7 +211,27 @@ impl<E: Send + Sync> Turn<'_, E> {
 
     /// Whether `content` and `other` also share a key of an earlier run, in the order of turns and keys. That
     /// run compares them, or finds them connected already.
-    pub(crate) fn is_earlier_candidate(&self, content: SortEntry, other: u32) -> bool {
+    fn is_earlier_candidate(&self, content: SortEntry, other: u32) -> bool {
         self.columns.sort_keys.is_earlier_candidate(self.turn, content.key, content.content, other)
+    }
+}
+
+impl Tree {
+    /// Moves all members of `other` into this tree. Does not update `size_max`: the caller then adds a member
+    /// with [`push`](Self::push), which sets it.
+    fn absorb(&mut self, other: &mut Self) {
+        if self.lists.len() < other.lists.len() {
+            std::mem::swap(self, other);
+        }
+        self.lists.append(&mut other.lists);
+    }
+
+    /// Adds a member that is at least as large as every other member.
+    fn push(&mut self, content: SortEntry) {
+        self.size_max = content.size;
+        match self.lists.first_mut() {
+            Some(list) => list.push(content),
+            None => self.lists.push(vec![content]),
+        }
     }
 }

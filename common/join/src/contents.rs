@@ -12,7 +12,6 @@ use rayon::prelude::*;
 
 use crate::candidates::Columns;
 use crate::sort_keys::SortKeys;
-use crate::trees::VisitLimit;
 
 /// The number of a content, counted from 0 in the order in which contents were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,8 +33,6 @@ pub struct Contents {
     bitmaps: Vec<u64>,
     /// The index in `bitmaps` at which the bitmap of each content begins.
     bitmap_starts: Vec<u64>,
-    /// The number of vain visits from which a run is cut.
-    pub(crate) visit_limit: VisitLimit,
 }
 
 impl Contents {
@@ -51,7 +48,6 @@ impl Contents {
             sort_keys: SortKeys::new(policy),
             bitmaps: Vec::new(),
             bitmap_starts: Vec::new(),
-            visit_limit: VisitLimit::DEFAULT,
         }
     }
 
@@ -142,7 +138,6 @@ impl Contents {
             sort_keys: &self.sort_keys,
             bitmaps: &self.bitmaps,
             bitmap_starts: &self.bitmap_starts,
-            visit_limit: self.visit_limit,
         };
         let comparable = |content: &u32| {
             self.tokens[*content as usize] >= doppel_model::pairwise::TOKENS_MIN
