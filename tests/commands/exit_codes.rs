@@ -62,7 +62,7 @@ fn exit_codes_and_messages_tell_the_kinds_of_failure_apart() {
         assert!(errors(&refused).contains(says), "{}", errors(&refused));
     }
     let help = run_ok(["--help"]);
-    for line in ["Exit codes:", "3  the server cannot be reached", "5  done, but"] {
+    for line in ["Exit codes:", "3  the server cannot be reached", "5  the inputs are at fault"] {
         assert!(help.contains(line), "{help}");
     }
 }
