@@ -116,7 +116,7 @@ fn a_collection_contains_no_row_that_cannot_be_copied() {
         let output = command.output().unwrap();
         assert_eq!(code(&output), 5, "{}", errors(&output));
     };
-    // None of the columns that this run reads is damaged.
+    // Only columns are damaged that this run does not read.
     run(&["a.parquet"]);
     run(&["--kept", "kept", "--removed", "removed", "a.parquet", "b.parquet"]);
     assert_eq!(texts(&home.path().join("kept/a.parquet")).len(), 10);

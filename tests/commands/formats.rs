@@ -1,4 +1,4 @@
-//! The same pages in every format, and from standard input, patterns and directories. The results must be
+//! Reads equal pages in every format, and from standard input, patterns and directories. The results must be
 //! equal.
 
 use std::fs;

@@ -488,7 +488,7 @@ fn a_policy_that_reads_sites_refuses_files_without_a_host() {
     run_ok(["dedup", "--policy", "content", site]);
 }
 
-/// The same article in two templates, and other articles in one of the templates.
+/// One article is in two templates, and other articles are in one of these templates.
 #[test]
 fn main_contents_are_compared_without_the_template_around_them() {
     let home = tempfile::tempdir().unwrap();

@@ -46,7 +46,7 @@ pub(crate) struct UndecidedCommit {
     settled: Option<SimSettledWork>,
 }
 
-/// Who becomes the next owner, and how.
+/// A node that becomes the next owner of a range, and what happens meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Successor {
     pub(crate) by: u32,

@@ -60,9 +60,9 @@ pub struct ResultArgs {
     /// Write the records with a newer version to this directory. Needs --latest or --data.
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub superseded: Option<PathBuf>,
-    /// Annotate each written record with its group, the winner of the group, the kept page of which it is a
-    /// duplicate, the files and ids of these two records, its similarity to the kept record, and the reason
-    /// of its removal (fields: docs/reference/results.md).
+    /// Annotate each written record with its group, the winner of the group, and the kept page of which it is
+    /// a duplicate. The annotation also has the files and ids of these two records, the similarity, and the
+    /// reason of the removal (docs/reference/results.md).
     #[arg(long, help_heading = "Results")]
     pub annotate: bool,
 }

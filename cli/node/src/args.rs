@@ -15,10 +15,10 @@ use doppel_tier1::Retention;
 /// How pages are compared.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PolicyArgs {
-    /// How pages are compared: jaccard (by shingles of 5 words, or of 3 to 13 as in jaccard:words=3),
-    /// supershingle, projection, combined, by-site, simhash, imatch, multi-simhash, overlap, content or
-    /// copies (docs/reference/policies.md), with parameters as in by-site:site=host,across=376. Words are
-    /// compared without punctuation and case. For code, jaccard:tokens=code takes punctuation and case into
+    /// How pages are compared: jaccard, supershingle, projection, combined, by-site, simhash, imatch,
+    /// multi-simhash, overlap, content or copies (docs/reference/policies.md). Parameters follow the name, as in
+    /// by-site:site=host,across=376. jaccard takes shingles of 5 words, or of 3 to 13 as in jaccard:words=3.
+    /// Words are compared without punctuation and case. For code, jaccard:tokens=code takes punctuation and case into
     /// account (docs/reference/text.md). Fixed when a collection is created. With a threshold below 0.46 time
     /// grows with the square of the number of pages [default: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]

@@ -1,4 +1,4 @@
-//! The parts that all server processes share: the runtime, the listening socket, the shutdown signals, and
+//! The parts that all server processes share: the runtime, the listening sockets, the shutdown signals, and
 //! the announcement that the process is ready.
 
 pub mod listen;

@@ -22,8 +22,8 @@
 //! - for `overlap`, the fingerprints, four bytes each. Without fingerprints the 16 bytes above are the
 //!   content hash.
 //!
-//! The data of the kind [`Shingles`](SignatureKind::Shingles), whose size is the number of distinct shingles, `s <=
-//! n`:
+//! The data of the kind [`Shingles`](SignatureKind::Shingles), whose size is the number of distinct shingles,
+//! `s <= n`:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! Which node owns which range at present, derived from the beats of the tier-1 nodes. Each node sends a beat
 //! several times per second, and any beat may be lost.
 //!
-//! This module does not decide who may write to a range; the log of the range does. [`ClusterMembership`] tells a caller
-//! which node to ask, which nodes are silent, and how far each replica has copied the log.
+//! This module does not decide who may write to a range; the log of the range does. [`ClusterMembership`] tells
+//! a caller which node to ask, which nodes are silent, and how far each replica has copied the log.
 //!
 //! Invariant: the owner depends only on the last beat of each node and on the greatest epoch ever claimed.
 //! The order in which beats of different nodes arrive does not matter. This requires that no two nodes claim
@@ -30,7 +30,7 @@ pub const TEXT_BYTES_MAX: usize = 512;
 
 /// Time without a beat after which a node counts as dead. Another node then takes over its ranges, and
 /// questions about them go to replicas.
-pub const SILENCE_OF_DEAD: Duration = Duration::from_millis(1_500);
+pub const DEAD_AFTER: Duration = Duration::from_millis(1_500);
 
 /// Status that a tier-1 node sends to all other nodes about three times per second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +50,8 @@ pub struct RangeClaim {
     pub range: RangeId,
     /// The newest epoch of the range that the node knows.
     pub epoch: Epoch,
-    /// Whether the node owns the range under this epoch.
+    /// Whether the node owns the range under this epoch. Also true for an owner that was deposed and has not
+    /// noticed.
     pub owns: bool,
     /// Number of records of the range's log that the node has copied.
     pub index: u64,
@@ -62,7 +63,8 @@ pub struct RangeClaim {
     pub sequence: u64,
     /// Sequence number in the log after which the node will continue to read.
     pub needs: u64,
-    /// Why the replica does not follow the log; `None` if it follows.
+    /// Why the replica does not follow the log or, on the owner, why its writes wait. `None` if nothing is
+    /// wrong.
     pub trouble: Option<String>,
 }
 
@@ -71,21 +73,8 @@ pub struct RangeClaim {
 pub struct ReportedReplica {
     /// The node that has the replica.
     pub node: String,
-    /// Epoch of the claim; see [`RangeClaim::epoch`].
-    pub epoch: Epoch,
-    /// Whether the node claims ownership; see [`RangeClaim::owns`]. Also true for an owner that was deposed and
-    /// has not noticed.
-    pub owns: bool,
-    /// Number of copied records; see [`RangeClaim::index`].
-    pub index: u64,
-    /// Whether `index` is known; see [`RangeClaim::known`].
-    pub known: bool,
-    /// Position in the shared log; see [`RangeClaim::sequence`].
-    pub sequence: u64,
-    /// Position from which the node reads on; see [`RangeClaim::needs`].
-    pub needs: u64,
-    /// Why the replica does not follow; see [`RangeClaim::trouble`].
-    pub trouble: Option<String>,
+    /// State of the replica.
+    pub claim: RangeClaim,
     /// Time since the node reported this state.
     pub age: Duration,
 }
@@ -207,13 +196,7 @@ impl ClusterMembership {
     pub fn replicas(&self, range: RangeId, now: Instant) -> Vec<ReportedReplica> {
         let replica = |(name, node, claim): (&str, &LastBeat, &RangeClaim)| ReportedReplica {
             node: name.to_owned(),
-            epoch: claim.epoch,
-            owns: claim.owns,
-            index: claim.index,
-            known: claim.known,
-            sequence: claim.sequence,
-            needs: claim.needs,
-            trouble: claim.trouble.clone(),
+            claim: claim.clone(),
             age: now.saturating_duration_since(node.at),
         };
         self.lock().claims(range).map(replica).collect()
@@ -253,12 +236,13 @@ impl MembershipState {
         self.nodes.insert(node, LastBeat { incarnation, claims, at: now, beat: self.beats });
     }
 
-    /// Whether a node counts as alive: no beat of another node came [`SILENCE_OF_DEAD`] or longer after its last.
+    /// Whether a node counts as alive: no beat of another node came [`DEAD_AFTER`] or longer after its last
+    /// beat.
     fn is_present(&self, name: &str, own: Option<&str>) -> bool {
         let others = self.nodes.iter().filter(|(other, _)| Some(&***other) != own);
         let newest = others.map(|(_, node)| node.at).max();
         let node = self.nodes.get(name).zip(newest);
-        node.is_some_and(|(node, newest)| newest.saturating_duration_since(node.at) < SILENCE_OF_DEAD)
+        node.is_some_and(|(node, newest)| newest.saturating_duration_since(node.at) < DEAD_AFTER)
     }
 
     /// Records that a node claims to own a range.

@@ -61,7 +61,7 @@ pub enum NodeDirError {
     Damaged {
         /// Path of the damaged file.
         path: PathBuf,
-        /// What is wrong with the file.
+        /// Why the file cannot be read.
         reason: String,
     },
     /// The directory belongs to another node.

@@ -353,7 +353,7 @@ impl ClusterNodes {
     fn waits(&self, range: RangeId, owner: Option<&str>) -> bool {
         let Some(Replicas { membership, .. }) = &self.replicas else { return false };
         let heard = membership.replicas(range, Instant::now());
-        heard.iter().any(|replica| Some(&*replica.node) == owner && replica.trouble.is_some())
+        heard.iter().any(|replica| Some(&*replica.node) == owner && replica.claim.trouble.is_some())
     }
 
     /// The replicas of a range at other nodes than its owner.
@@ -362,12 +362,12 @@ impl ClusterNodes {
         let now = Instant::now();
         let heard = membership.replicas(range, now);
         let of = |node: &str| heard.iter().find(|replica| replica.node == node);
-        let last = owner.and_then(of).map(|replica| replica.index);
+        let last = owner.and_then(of).map(|replica| replica.claim.index);
         let nodes = nodes.get(usize::from(range.0)).into_iter().flatten();
         let standby = |node: &String| {
             let replica = of(node);
             let is_heard = replica.is_some_and(|replica| replica.age < SILENCE);
-            let trouble = replica.and_then(|replica| replica.trouble.clone());
+            let trouble = replica.and_then(|replica| replica.claim.trouble.clone());
             let silence = membership.silence(node, now);
             let unheard = match silence.filter(|silence| *silence < SILENCE) {
                 Some(_) if replica.is_none() => "the node runs, and has no replica of the range yet",
@@ -376,7 +376,7 @@ impl ClusterNodes {
             Standby {
                 node: node.clone(),
                 follows: is_heard && trouble.is_none(),
-                lag: last.zip(replica).map(|(last, replica)| last.saturating_sub(replica.index)),
+                lag: last.zip(replica).map(|(last, replica)| last.saturating_sub(replica.claim.index)),
                 reason: if is_heard { trouble } else { Some(unheard.to_owned()) },
             }
         };

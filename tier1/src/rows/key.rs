@@ -143,7 +143,8 @@ pub(crate) fn forwarding_entries(group: GroupId) -> Vec<u8> {
     key
 }
 
-/// The key of an edge. `kind` must be [`RowKind::Source`], [`RowKind::InboundRedirect`], or [`RowKind::Spelling`].
+/// The key of an edge: the row in which `source` refers to `target`. `kind` must be [`RowKind::Source`],
+/// [`RowKind::InboundRedirect`], or [`RowKind::Spelling`].
 pub(crate) fn edge(shard: ShardId, kind: RowKind, target: PageId, source: PageId) -> Vec<u8> {
     let mut key = edges(shard, kind, target);
     key.extend_from_slice(source.bytes());

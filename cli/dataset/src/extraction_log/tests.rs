@@ -141,7 +141,7 @@ fn other_signatures_and_other_inputs_are_not_replayed() {
         let replayed = replayed(&path, maker, &sources::sources(&inputs).unwrap().all);
         assert_eq!(replayed, (vec![], 0), "{maker} {names:?}");
     }
-    // Nothing after a file without an end is replayed.
+    // The replay ends at the first file whose end is not in the log.
     let _ = fs::remove_file(&path);
     let (mut log, _) = ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading())).unwrap();
     let [first, mut second, _] = batches(&sources).try_into().unwrap();

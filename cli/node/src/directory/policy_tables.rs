@@ -59,7 +59,7 @@ pub enum PolicyTablesError {
     File {
         /// Path of the invalid file.
         path: PathBuf,
-        /// What is wrong with the file.
+        /// Why the file is invalid.
         reason: TablesError,
     },
     /// The file has tables of another policy.

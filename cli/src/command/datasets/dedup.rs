@@ -44,7 +44,7 @@ use report_plan::ReportPlan;
 /// Without --data the command stores no collection. With --data it stores the newest version of each URL, and
 /// `doppel serve` or another `doppel dedup` continues with the collection. If no collection is stored, or the
 /// directory is empty or missing, all pages are grouped at once. Two runs of the same command then give the
-/// same output, including the ids of groups. (With --data the same groups have other ids than without.) If a
+/// same output, including the ids of groups. With --data, groups have other ids than without it. If a
 /// run is interrupted, the same command continues after the last file that was read to its end, or starts
 /// again (docs/reference/records.md). A directory that was made at once has no snapshots, so the first
 /// `doppel serve` builds the index from all signatures: it answers status questions when the database is

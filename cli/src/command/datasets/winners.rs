@@ -124,7 +124,7 @@ impl WinnersFile {
     }
 }
 
-/// What is known of each URL after its versions, as a server records it.
+/// The record of each URL after all its versions, with the fields that a server records.
 #[derive(Debug, Default)]
 struct Records(BTreeMap<PageUrl, Record>);
 

@@ -40,9 +40,9 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 ///
 /// Waits while the server is busy or away. After an interruption, give the same command again: for a version
 /// that the server already has, the outcome is `unchanged`. A version older than the one on record is `stale`
-/// and does not replace it. The command does not notice deleted files: if a file of a directory is gone since
-/// an earlier load, its page stays live until a request records it as dead. (`doppel dedup --data DIR
-/// --prune` records such pages, in a data directory that no server uses.)
+/// and does not replace it. The command does not notice deleted files. If a file of a directory is gone since
+/// an earlier load, its page stays live until a request records it as dead. `doppel dedup --data DIR --prune`
+/// records such pages, in a data directory that no server uses.
 ///
 /// A record without a date has the date of its file's last change. A file that is copied again therefore
 /// brings newer versions, and a file with an older date brings `stale` ones.

@@ -28,7 +28,7 @@ pub(crate) struct Repair {
     /// Print what would be done, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Who makes the repair; `doppel repairs` shows this name. A server with tokens records the name of the
+    /// Name of the operator who makes the repair, as `doppel repairs` shows it. A server with tokens records the name of the
     /// token instead, and refuses this option.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,

@@ -90,13 +90,16 @@ fn replicas_are_reported_with_their_age() {
     membership.take(beat("c", Vec::new()), now);
     let replica = |node: &str, owns, index, trouble, age| ReportedReplica {
         node: node.to_owned(),
-        epoch: Epoch(4),
-        owns,
-        index,
-        known: true,
-        sequence: 9,
-        needs: 9,
-        trouble,
+        claim: RangeClaim {
+            range: RANGE,
+            epoch: Epoch(4),
+            owns,
+            index,
+            known: true,
+            sequence: 9,
+            needs: 9,
+            trouble,
+        },
         age,
     };
     let expected = [replica("a", true, 7, None, SECOND), replica("b", false, 5, trouble, 2 * SECOND)];
@@ -125,7 +128,7 @@ fn beats_and_claims_beyond_the_limits_are_ignored() {
     membership.take(beat("200", vec![RangeClaim { trouble, ..claim(9, true) }]), now);
     assert_eq!(membership.owner(RANGE), owner(9, "200"));
     let replicas = membership.replicas(RANGE, now);
-    let trouble = replicas.iter().find_map(|replica| replica.trouble.as_ref()).unwrap();
+    let trouble = replicas.iter().find_map(|replica| replica.claim.trouble.as_ref()).unwrap();
     assert_eq!(trouble.len(), TEXT_BYTES_MAX - 1);
 }
 

@@ -279,7 +279,7 @@ fn check(info: &Info, replicas: usize) -> Result<(), EngineError> {
 
 impl std::fmt::Debug for LogEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("server", &self.context.client().server_info().server_name).finish()
+        f.debug_struct("LogEngine").field("server", &self.context.client().server_info().server_name).finish()
     }
 }
 

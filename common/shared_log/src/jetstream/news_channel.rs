@@ -79,6 +79,6 @@ impl Drop for NewsSubscription {
 
 impl std::fmt::Debug for NewsChannel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bulletin").field("subject", &self.subject).finish_non_exhaustive()
+        f.debug_struct("NewsChannel").field("subject", &self.subject).finish_non_exhaustive()
     }
 }

@@ -63,7 +63,7 @@ impl NodeReports {
 
     fn owner_of(&self, range: RangeId) -> Option<&ReportedReplica> {
         // A deposed owner that has not noticed yet has an earlier epoch.
-        self.of(range).filter(|replica| replica.owns).max_by_key(|replica| replica.epoch)
+        self.of(range).filter(|replica| replica.claim.owns).max_by_key(|replica| replica.claim.epoch)
     }
 
     /// The node that owns a range at present.
@@ -73,10 +73,10 @@ impl NodeReports {
 
     /// The owner of a range and the nodes that follow it, at most [`LAG`] records behind.
     fn follow(&self, range: RangeId) -> Vec<&str> {
-        let Some(owner) = self.owner_of(range) else { return Vec::new() };
-        let follows = |replica: &&ReportedReplica| {
-            let is_near = replica.index.saturating_add(LAG) >= owner.index;
-            replica.known && replica.trouble.is_none() && replica.epoch == owner.epoch && is_near
+        let Some(owner) = self.owner_of(range).map(|owner| &owner.claim) else { return Vec::new() };
+        let follows = |ReportedReplica { claim, .. }: &&ReportedReplica| {
+            let is_near = claim.index.saturating_add(LAG) >= owner.index;
+            claim.known && claim.trouble.is_none() && claim.epoch == owner.epoch && is_near
         };
         self.of(range).filter(follows).map(|replica| &*replica.node).collect()
     }

@@ -26,7 +26,7 @@ pub(super) fn of_replicas(
             Some(owner) => {
                 let heard = membership.replicas(range.range, now);
                 let told = heard.into_iter().find(|replica| replica.node == *owner);
-                if let Some(trouble) = told.and_then(|told| told.trouble) {
+                if let Some(trouble) = told.and_then(|told| told.claim.trouble) {
                     troubles.push(Attention {
                         what: format!(
                             "writes of range {} wait at {owner}, its owner: {trouble}",

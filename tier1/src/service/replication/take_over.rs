@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::Settlement;
-use doppel_protocol::beats::{ReportedReplica as Heard, SILENCE_OF_DEAD};
+use doppel_protocol::beats::{DEAD_AFTER, ReportedReplica};
 
 use super::configuration::LogLease;
 use super::{KeeperState, KeptReplica, ReplicatedRange, lock};
@@ -50,21 +50,22 @@ impl TakeOverCandidate<'_> {
     fn may_take_over(
         &self,
         settlement: Settlement,
-        replicas: &[Heard],
+        replicas: &[ReportedReplica],
         is_wanted: bool,
     ) -> Result<(), ReplicaError> {
         let (range, here) = (self.range, self.index);
         let others = || replicas.iter().filter(|other| other.node != self.own);
-        let answers =
-            |other: &&Heard| other.known && other.age < ANSWER && self.replicas.contains(&other.node);
+        let answers = |other: &&ReportedReplica| {
+            other.claim.known && other.age < ANSWER && self.replicas.contains(&other.node)
+        };
         let (heard, count) = (others().filter(answers).count() + 1, self.replicas.len());
         let needed = settlement.answers(count);
         let is_enough = heard >= needed;
         // If enough replicas have reported, a record that only a silent replica has was never settled.
         let is_settled_here = settlement == Settlement::Standby && is_enough;
-        for ahead in others().filter(|other| other.index > here) {
-            let (node, has) = (&ahead.node, ahead.index);
-            if ahead.age < SILENCE_OF_DEAD || !is_wanted && !is_settled_here {
+        for ahead in others().filter(|other| other.claim.index > here) {
+            let (node, has) = (&ahead.node, ahead.claim.index);
+            if ahead.age < DEAD_AFTER || !is_wanted && !is_settled_here {
                 return Err(ReplicaError::OtherAhead { range, node: node.clone() });
             }
             tracing::warn!(
@@ -111,11 +112,11 @@ impl KeeperState {
         let (now, membership) = (Instant::now(), &self.replication.membership);
         let is_heard = |node: &&String| {
             **node == self.replication.node
-                || membership.silence(node, now).is_some_and(|silence| silence < SILENCE_OF_DEAD)
+                || membership.silence(node, now).is_some_and(|silence| silence < DEAD_AFTER)
         };
         let before =
             replicated.replicas.iter().filter(is_heard).take_while(|node| **node != self.replication.node);
-        let mut wait = SILENCE_OF_DEAD + NEXT * u32::try_from(before.count()).unwrap_or(u32::MAX);
+        let mut wait = DEAD_AFTER + NEXT * u32::try_from(before.count()).unwrap_or(u32::MAX);
         let alive = now.saturating_duration_since(self.begun);
         let silence = membership.owner_silence(replicated.range, now);
         // While a cluster starts, each range is left to its first node.
@@ -232,23 +233,28 @@ impl KeeperState {
 
 #[cfg(test)]
 mod tests {
+    use doppel_protocol::beats::RangeClaim;
+
     use super::*;
 
-    fn heard(node: &str, index: u64, age: Duration) -> Heard {
-        Heard {
+    fn heard(node: &str, index: u64, age: Duration) -> ReportedReplica {
+        ReportedReplica {
             node: node.to_owned(),
-            epoch: Epoch(1),
-            owns: false,
-            index,
-            known: true,
-            sequence: index,
-            needs: index,
-            trouble: None,
+            claim: RangeClaim {
+                range: RangeId(0),
+                epoch: Epoch(1),
+                owns: false,
+                index,
+                known: true,
+                sequence: index,
+                needs: index,
+                trouble: None,
+            },
             age,
         }
     }
 
-    fn allowed(settlement: Settlement, others: &[Heard], is_wanted: bool) -> Result<(), String> {
+    fn allowed(settlement: Settlement, others: &[ReportedReplica], is_wanted: bool) -> Result<(), String> {
         let replicas = ["a", "b", "c"].map(str::to_owned);
         let candidate = TakeOverCandidate { range: RangeId(3), own: "c", index: 5, replicas: &replicas };
         candidate.may_take_over(settlement, others, is_wanted).map_err(|error| match error {
@@ -260,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_take_over_always_waits_for_a_live_replica_that_is_ahead() {
-        let (live, silent) = (Duration::ZERO, SILENCE_OF_DEAD);
+        let (live, silent) = (Duration::ZERO, DEAD_AFTER);
         for settlement in [Settlement::Log, Settlement::Standby] {
             for is_wanted in [false, true] {
                 let others = [heard("a", 9, silent), heard("b", 6, live)];
@@ -274,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_record_of_a_silent_replica_delays_a_take_over_only_if_it_may_be_settled() {
-        let (live, silent) = (Duration::ZERO, SILENCE_OF_DEAD);
+        let (live, silent) = (Duration::ZERO, DEAD_AFTER);
         let others = [heard("a", 9, silent), heard("b", 5, live)];
         assert_eq!(allowed(Settlement::Log, &others, false), Err("a".to_owned()));
         assert_eq!(allowed(Settlement::Log, &others, true), Ok(()));

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use doppel_protocol::beats::{ReportedReplica as Heard, SILENCE_OF_DEAD};
+use doppel_protocol::beats::{DEAD_AFTER, ReportedReplica};
 use doppel_shared_log::{Extent, LogError, Sequence};
 
 use super::history::ValueHistory;
@@ -99,14 +99,15 @@ impl KeeperState {
     pub(super) fn trim(&self, replicated: &ReplicatedRange, kept: &KeptReplica, replica: &Replica) {
         let (now, window) = (Instant::now(), self.replication.log_window);
         // A copy that is under way is not lost because one beat is.
-        let is_there =
-            |other: &Heard| other.age < if other.sequence < other.needs { COPIES } else { SILENCE_OF_DEAD };
+        let is_there = |other: &ReportedReplica| {
+            other.age < if other.claim.sequence < other.claim.needs { COPIES } else { DEAD_AFTER }
+        };
         let others = || {
             let heard = self.replication.membership.replicas(replicated.range, now);
             let others = heard.into_iter().filter(|other| other.node != self.replication.node);
             others
                 .filter(is_there)
-                .map(|other| OtherReplica { has: other.sequence, needs: other.needs })
+                .map(|other| OtherReplica { has: other.claim.sequence, needs: other.claim.needs })
                 .collect()
         };
         if let Err(error) = lock(&kept.trimming).trim(now, window, replica, others) {

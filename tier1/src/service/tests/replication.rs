@@ -323,7 +323,7 @@ fn an_operators_request_moves_a_range_to_the_asked_node() {
 fn last_report(cluster: &Cluster, node: &str) -> (u64, String) {
     let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
     let told = replicas.into_iter().find(|replica| replica.node == node);
-    told.map_or((0, String::new()), |told| (told.index, told.trouble.unwrap_or_default()))
+    told.map_or((0, String::new()), |told| (told.claim.index, told.claim.trouble.unwrap_or_default()))
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn a_node_copies_a_range_whose_log_does_not_reach_back() {
         (0..RANGES).any(|range| {
             let replicas = cluster.membership.replicas(RangeId(range), Instant::now());
             let index = |node: &str| {
-                replicas.iter().find(|replica| replica.node == node).map_or(0, |replica| replica.index)
+                replicas.iter().find(|replica| replica.node == node).map_or(0, |replica| replica.claim.index)
             };
             index("node-2") == 0 || index("node-2") < index("node-0").max(index("node-1"))
         })

@@ -2,7 +2,7 @@
 //! such a pair are near-duplicates under one policy, and in different groups under the other. The shown pairs
 //! are drawn by their URLs, so the same crawl always shows the same pairs.
 //!
-//! Of the first policy, only the group of each grouped page and a bounded number of pairs are stored.
+//! Memory holds the group of each grouped page under the first policy, and a bounded number of pairs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

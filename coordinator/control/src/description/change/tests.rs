@@ -2,6 +2,8 @@
 
 use doppel_model::Epoch;
 
+use doppel_protocol::beats::RangeClaim;
+
 use super::*;
 use crate::cluster::tests::replicated;
 use crate::description::steps::{changes, steps};
@@ -48,13 +50,16 @@ fn apply(change: &ClusterChange, before: &Description) -> Result<Description, St
 fn replica(node: &str, owns: bool) -> ReportedReplica {
     ReportedReplica {
         node: node.to_owned(),
-        epoch: Epoch(7),
-        owns,
-        index: 5_000,
-        known: true,
-        sequence: 9_000,
-        needs: 9_000,
-        trouble: None,
+        claim: RangeClaim {
+            range: RangeId(0),
+            epoch: Epoch(7),
+            owns,
+            index: 5_000,
+            known: true,
+            sequence: 9_000,
+            needs: 9_000,
+            trouble: None,
+        },
         age: Duration::from_millis(300),
     }
 }
@@ -193,10 +198,10 @@ fn no_range_is_left_without_a_copy() {
     let refused = remove.apply(&more, &heard(&more, &[(2, "r-3")])).unwrap_err();
     assert!(refused.contains("no owner of range 0 is heard"), "{refused}");
     let others: [fn(&mut ReportedReplica); 6] = [
-        |replica| replica.known = false,
-        |replica| replica.trouble = Some("the log is away".to_owned()),
-        |replica| replica.index = 3_999,
-        |replica| replica.epoch = Epoch(6),
+        |replica| replica.claim.known = false,
+        |replica| replica.claim.trouble = Some("the log is away".to_owned()),
+        |replica| replica.claim.index = 3_999,
+        |replica| replica.claim.epoch = Epoch(6),
         |replica| replica.age = Duration::from_secs(2),
         |replica| replica.node = "r-9".to_owned(),
     ];

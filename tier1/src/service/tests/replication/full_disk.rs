@@ -1,6 +1,6 @@
 //! Owners whose disk is full, while no other node can take their range over.
 
-use doppel_protocol::beats::SILENCE_OF_DEAD;
+use doppel_protocol::beats::DEAD_AFTER;
 
 use super::*;
 
@@ -38,12 +38,12 @@ fn a_node_whose_replica_waits_to_be_reopened_sends_beats_and_stops_in_time() {
         // The owner notices the full disk with a page.
         drop(Tier1Api::submit(&*node.tier1, vec![submission(page)]));
         let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
-        replicas.iter().any(|replica| replica.trouble.is_some() && !replica.owns)
+        replicas.iter().any(|replica| replica.claim.trouble.is_some() && !replica.claim.owns)
     });
     let began = Instant::now();
-    while began.elapsed() < 2 * SILENCE_OF_DEAD {
+    while began.elapsed() < 2 * DEAD_AFTER {
         let silence = cluster.membership.silence(&node.name, Instant::now()).unwrap();
-        assert!(silence < SILENCE_OF_DEAD, "{silence:?}");
+        assert!(silence < DEAD_AFTER, "{silence:?}");
         thread::sleep(Duration::from_millis(50));
     }
     cluster.end(node);
