@@ -30,7 +30,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use plan::{Counts, Plan};
-use ports::Ports;
+use ports::{OwnedBlocks, Ports, own_blocks_again};
 
 const FILE: &str = "cluster.toml";
 const PROCESSES: &str = "processes.json";
@@ -83,6 +83,9 @@ pub(crate) struct Process {
 pub(crate) struct DevCluster {
     dir: PathBuf,
     pub(crate) processes: Vec<Process>,
+    /// Keeps the ports of the processes from other clusters of this machine. Empty unless this process runs
+    /// the cluster.
+    _blocks: OwnedBlocks,
 }
 
 impl DevCluster {
@@ -97,7 +100,7 @@ impl DevCluster {
         })?;
         let processes =
             serde_json::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(Self { dir: dir.canonicalize()?, processes })
+        Ok(Self { dir: dir.canonicalize()?, processes, _blocks: Vec::new() })
     }
 
     /// Opens the cluster of a directory, or creates one with this many processes, on free ports of this
@@ -110,7 +113,8 @@ impl DevCluster {
         if dir.join(PROCESSES).exists() {
             let this = Self::open(dir)?;
             this.check(counts, plan)?;
-            return Ok(this);
+            let ports = this.processes.iter().flat_map(Process::ports).collect();
+            return Ok(Self { _blocks: own_blocks_again(&ports), ..this });
         }
         ensure!(
             !dir.join(FILE).exists(),
@@ -129,8 +133,7 @@ impl DevCluster {
                 processes.push(Process { name, role, port, route, monitor, options: options.clone() });
             }
         }
-        drop(ports);
-        let this = Self { dir: dir.canonicalize()?, processes };
+        let this = Self { dir: dir.canonicalize()?, processes, _blocks: ports.release() };
         this.init(plan)?.description(plan.settlement)?;
         fs::write(dir.join(PROCESSES), serde_json::to_string_pretty(&this.processes)?)?;
         Ok(this)
@@ -309,6 +312,10 @@ impl DevCluster {
 }
 
 impl Process {
+    fn ports(&self) -> impl Iterator<Item = u16> {
+        [Some(self.port), self.route, self.monitor].into_iter().flatten()
+    }
+
     fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }

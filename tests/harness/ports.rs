@@ -8,10 +8,10 @@ use std::net::TcpListener;
 use std::process;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The first port and the number of ports. Both Linux and other systems assign their own ports from 32,768 or
-/// above.
-const FIRST: u16 = 12_000;
-const COUNT: u16 = 20_000;
+/// The first port and the number of ports. `doppel dev-cluster` allocates the ports below these. Both Linux and
+/// other systems assign their own ports from 32,768 or above.
+const FIRST: u16 = 22_000;
+const COUNT: u16 = 10_000;
 
 /// Number of ports that this process has tried.
 static TRIED: AtomicU16 = AtomicU16::new(0);

@@ -187,8 +187,11 @@ mod tests {
             options: Vec::new(),
         };
         let config = |count: u16, version| {
-            let cluster =
-                DevCluster { dir: home.path().to_owned(), processes: (1..=count).map(process).collect() };
+            let cluster = DevCluster {
+                dir: home.path().to_owned(),
+                processes: (1..=count).map(process).collect(),
+                _blocks: Vec::new(),
+            };
             cluster.set_up_log(&Program { path: "/bin/true".into(), version }).unwrap();
             fs::read_to_string(home.path().join("log-1.conf")).unwrap()
         };
