@@ -10,7 +10,8 @@ use doppel_model::parity;
 use doppel_model::signature::Signature;
 use rayon::prelude::*;
 
-use crate::candidates::Columns;
+use crate::budget::RefinementLimits;
+use crate::components::Columns;
 use crate::sort_keys::SortKeys;
 
 /// The number of a content, counted from 0 in the order in which contents were added.
@@ -33,6 +34,7 @@ pub struct Contents {
     bitmaps: Vec<u64>,
     /// The index in `bitmaps` at which the bitmap of each content begins.
     bitmap_starts: Vec<u64>,
+    pub(crate) limits: RefinementLimits,
 }
 
 impl Contents {
@@ -48,6 +50,7 @@ impl Contents {
             sort_keys: SortKeys::new(policy),
             bitmaps: Vec::new(),
             bitmap_starts: Vec::new(),
+            limits: RefinementLimits::DEFAULT,
         }
     }
 
@@ -132,20 +135,25 @@ impl Contents {
         read: &ReadSignature<'_, E>,
         counts: impl Fn(ContentIndex) -> bool,
     ) -> Result<Vec<ContentIndex>, E> {
-        let columns = Columns {
-            policy: self.policy,
-            sizes: &self.sizes,
-            sort_keys: &self.sort_keys,
-            bitmaps: &self.bitmaps,
-            bitmap_starts: &self.bitmap_starts,
-        };
         let comparable = |content: &u32| {
             self.tokens[*content as usize] >= doppel_model::pairwise::TOKENS_MIN
                 && counts(ContentIndex(*content))
         };
         let compared: Vec<u32> = (0..self.hashes.len() as u32).filter(comparable).collect();
-        let roots = columns.components(&compared, &|content| read(ContentIndex(content)))?;
+        let roots = self.columns().components(&compared, &|content| read(ContentIndex(content)))?;
         Ok(roots.into_iter().map(ContentIndex).collect())
+    }
+
+    /// The columns that [`components`](Self::components) needs.
+    pub(crate) fn columns(&self) -> Columns<'_> {
+        Columns {
+            policy: self.policy,
+            sizes: &self.sizes,
+            sort_keys: &self.sort_keys,
+            bitmaps: &self.bitmaps,
+            bitmap_starts: &self.bitmap_starts,
+            limits: self.limits,
+        }
     }
 
     /// Compares pairs of contents exactly, on all threads. The results have the order of `pairs`.

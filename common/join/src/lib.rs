@@ -4,7 +4,8 @@
 //! The index of tier 2 searches for one content at a time, while other contents are added and removed. If all
 //! contents are known from the start, sorting them by key finds the same pairs
 //! ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a fraction of the cost. The join needs no
-//! lookup tables, and it does not compare contents that are connected already.
+//! lookup tables, and it does not compare contents that are connected already. Its cost grows in proportion to
+//! the contents, also for large families of near-duplicates, and for large families of pages that are not.
 //!
 //! [`Contents`] collects the distinct contents, and [`components`](Contents::components) joins them. The
 //! caller decides where signatures are stored, and passes a function that reads them. [`Signatures`] is a
@@ -17,12 +18,15 @@
 #![forbid(unsafe_code)]
 
 mod atomic_union_find;
-mod candidates;
+mod budget;
+mod components;
 mod contents;
+mod family;
 mod signatures;
 mod sort_keys;
 #[cfg(test)]
 mod tests;
+mod trees;
 
 pub use contents::{ContentIndex, Contents, ReadSignature};
 pub use signatures::Signatures;

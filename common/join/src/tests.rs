@@ -9,6 +9,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{Random, UnionFind};
 use proptest::prelude::*;
 
+use super::budget::RefinementLimits;
 use super::*;
 
 /// All policies. Policies without a metric have lenient parameters, so that the texts below form families.
@@ -135,4 +136,92 @@ fn a_pair_with_many_keys_in_common_is_compared_once() {
     let pairs = pages.len() * (pages.len() - 1) / 2;
     let reads = reads.into_inner();
     assert!((pairs..pairs + 2 * pages.len()).contains(&reads), "{reads} reads for {pairs} pairs");
+}
+
+/// Policies whose runs are refined.
+const METRICS: [&str; 6] = [
+    "jaccard:tau=0.5",
+    "jaccard:tau=0.8",
+    "jaccard:tau=0.9",
+    "jaccard:tau=0.8,words=3",
+    "content:tau=0.8",
+    "copies:text=0.8,within=0.9,across=0.75",
+];
+
+/// Signatures of `count` pages of one or two templates, which share half of their words. Each page has up to
+/// `own_max` words of its own, from a vocabulary of `vocabulary` words.
+fn family(policy: Policy, seed: u64, count: usize, (own_max, vocabulary): (u64, u64)) -> Vec<Arc<Signature>> {
+    let mut random = Random::new(seed);
+    let words = 20 + random.below(120);
+    let template: Vec<u64> = (0..words).map(|_| random.below(1 << 40)).collect();
+    let mut other = template.clone();
+    (0..words as usize / 2).for_each(|at| other[at] = random.below(1 << 40));
+    let mut signer = Signer::new(policy);
+    (0..count)
+        .map(|_| {
+            let mut tokens = if random.below(3) > 0 { template.clone() } else { other.clone() };
+            for _ in 0..random.below(own_max + 1) {
+                let at = random.below(words) as usize;
+                tokens[at] = 1 << 41 | random.below(vocabulary);
+            }
+            if random.below(9) == 0 {
+                tokens.truncate(random.below(words) as usize);
+            }
+            let site = Some(random.below(2));
+            let main = (random.below(3) > 0).then_some(&*tokens);
+            Arc::new(signer.sign(Features { tokens: &tokens, site, main, terms: &tokens, lines: &tokens }))
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn refined_runs_have_the_components_of_all_linked_pairs(
+        seed in any::<u64>(), policy in prop::sample::select(METRICS.to_vec()), own_max in 0..14_u64,
+        vocabulary in prop::sample::select(vec![3, 50, 1 << 40]),
+        (visits_free, budget_per_visit) in prop::sample::select(vec![(0, 1 << 40), (20, 1), (0, 8), (300, 100)]),
+    ) {
+        let policy: Policy = policy.parse().unwrap();
+        let mut contents = Contents::new(policy);
+        contents.limits = RefinementLimits { visits_free, visits_per_content: 0, budget_per_visit };
+        let mut distinct: Vec<Arc<Signature>> = Vec::new();
+        for signature in family(policy, seed, 200, (own_max, vocabulary)) {
+            if contents.add(&signature).1 {
+                distinct.push(signature);
+            }
+        }
+        let read = |content: ContentIndex| Ok::<_, Infallible>(Arc::clone(&distinct[content.0 as usize]));
+        let Ok(roots) = contents.components(&read, |_| true);
+        let roots: Vec<usize> = roots.into_iter().map(|root| root.0 as usize).collect();
+        prop_assert_eq!(roots, exhaustive(policy, &distinct, |_| true));
+    }
+}
+
+#[test]
+fn a_signature_that_cannot_be_read_ends_the_join_with_its_error() {
+    let policy = Policy::default();
+    let mut contents = Contents::new(policy);
+    contents.limits = RefinementLimits { visits_free: 100, visits_per_content: 0, budget_per_visit: 1 << 40 };
+    let mut distinct: Vec<Arc<Signature>> = Vec::new();
+    for signature in family(policy, 1, 300, (9, 1 << 40)) {
+        if contents.add(&signature).1 {
+            distinct.push(signature);
+        }
+    }
+    let reads = AtomicUsize::new(0);
+    let join = |readable: usize| {
+        let read = |content: ContentIndex| {
+            let number = reads.fetch_add(1, Ordering::Relaxed);
+            (number < readable).then(|| Arc::clone(&distinct[content.0 as usize])).ok_or("not readable")
+        };
+        contents.components(&read, |_| true)
+    };
+    assert!(join(usize::MAX).is_ok());
+    let needed = reads.swap(0, Ordering::Relaxed);
+    for part in 0..20 {
+        assert_eq!(join(needed * part / 25), Err("not readable"));
+        reads.store(0, Ordering::Relaxed);
+    }
 }

@@ -59,6 +59,17 @@ impl Tau {
     pub const fn exceeded_by(self, shared: u64, a: u64, b: u64) -> bool {
         shared * (Self::DENOMINATOR + self.numerator()) > self.numerator() * (a + b)
     }
+
+    /// The most elements in which two sets may differ if their Jaccard coefficient is above tau. The sets have
+    /// `sum` elements together. `None` if no two sets are that similar, which is so only if `sum` is 0.
+    ///
+    /// The sets share (sum - differing) / 2 elements. So the coefficient is above tau if and only if
+    /// `differing (1 + tau) < sum (1 - tau)`.
+    #[must_use]
+    pub const fn differing_max(self, sum: u64) -> Option<u64> {
+        let below = sum * (Self::DENOMINATOR - self.numerator());
+        below.div_ceil(Self::DENOMINATOR + self.numerator()).checked_sub(1)
+    }
 }
 
 impl FromStr for Tau {

@@ -10,8 +10,13 @@
 //! each tree. Therefore the cost of a family of near-duplicates does not grow with the square of its size. A
 //! pair that shares several keys is compared only for the first of these keys.
 //!
+//! Most contents of a run may be unlinked, such as pages made from one template. If a run compares too many
+//! pairs in vain, its contents are compared by what is special in each of them ([`Refinement`]).
+//!
 //! Invariant: the components depend only on which pairs are linked, not on the order in which the threads
 //! work.
+
+mod refinement;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,10 +28,16 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use crate::atomic_union_find::AtomicUnionFind;
+use crate::budget::{Budget, RefinementLimits, Trials};
 use crate::sort_keys::SortKeys;
+use crate::trees::Tree;
+use refinement::RunRefinement;
 
 /// If a run has at least this many trees, a content is compared with them on all threads.
 const PARALLEL_TREES_MIN: usize = 64;
+
+/// Number of differences that the refinements of a turn hold in memory at a time, in 8 bytes each.
+const DIFFERENCES_MAX: u64 = 1 << 26;
 
 /// The policy and the columns of a collection that the join needs. The number of a content is its index in
 /// `sizes` and in `bitmap_starts`.
@@ -38,28 +49,20 @@ pub(crate) struct Columns<'c> {
     pub(crate) bitmaps: &'c [u64],
     /// The index in `bitmaps` at which the bitmap of each content begins.
     pub(crate) bitmap_starts: &'c [u64],
+    pub(crate) limits: RefinementLimits,
 }
 
 /// A content with one of its sort keys and with its size. Entries are sorted by key, then by size. The size
 /// is what [`Signature::size`] counts.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct SortEntry {
-    key: u32,
-    size: u32,
-    content: u32,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SortEntry {
+    pub(crate) key: u32,
+    pub(crate) size: u32,
+    pub(crate) content: u32,
 }
 
 /// Reads the signature of the content that has the given number.
-type SignatureReader<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
-
-/// Contents that share a key (a run) and are known to be connected. The members are in several lists, each in
-/// ascending order of size.
-#[derive(Default)]
-struct Tree {
-    lists: Vec<Vec<SortEntry>>,
-    /// The size of the largest member, as [`Signature::size`] counts it.
-    size_max: u32,
-}
+pub(crate) type SignatureReader<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
 
 impl Columns<'_> {
     /// The root of every content's component. Only the contents in `compared` are compared; every other
@@ -78,7 +81,14 @@ impl Columns<'_> {
             entries.par_sort_unstable();
             let runs: Vec<&[SortEntry]> =
                 entries.chunk_by(|a, b| a.key == b.key).filter(|run| run.len() > 1).collect();
-            let state = Turn { columns: self, turn, connected: &connected, read, stop: &stop };
+            let state = Turn {
+                columns: self,
+                turn,
+                connected: &connected,
+                read,
+                stop: &stop,
+                differences: Budget::new(DIFFERENCES_MAX),
+            };
             runs.par_iter().for_each(|run| {
                 if let Err(error) = state.connect_run(run) {
                     stop.store(true, Ordering::Relaxed);
@@ -102,7 +112,7 @@ impl Columns<'_> {
         entries
     }
 
-    fn bitmap(&self, content: u32) -> &[u64] {
+    pub(crate) fn bitmap(&self, content: u32) -> &[u64] {
         let at = content as usize;
         let end = self.bitmap_starts.get(at + 1).map_or(self.bitmaps.len(), |start| *start as usize);
         &self.bitmaps[self.bitmap_starts[at] as usize..end]
@@ -111,31 +121,36 @@ impl Columns<'_> {
 
 /// One turn of the join, which sorts the contents by one band or key number and compares the contents with
 /// equal keys. The threads of the turn share this state.
-struct Turn<'b, E> {
-    columns: &'b Columns<'b>,
+pub(crate) struct Turn<'b, E> {
+    pub(crate) columns: &'b Columns<'b>,
     /// The number of the band, or the key number.
     turn: usize,
-    connected: &'b AtomicUnionFind,
-    read: &'b SignatureReader<'b, E>,
+    pub(crate) connected: &'b AtomicUnionFind,
+    pub(crate) read: &'b SignatureReader<'b, E>,
     /// Set after a signature could not be read, so that all threads stop.
-    stop: &'b AtomicBool,
+    pub(crate) stop: &'b AtomicBool,
+    /// Differences that the refinements of this turn hold in memory.
+    differences: Budget,
 }
 
-impl<E: Send> Turn<'_, E> {
+impl<E: Send + Sync> Turn<'_, E> {
     /// Compares the contents of a run, smallest first, and connects linked contents.
     fn connect_run(&self, run: &[SortEntry]) -> Result<(), E> {
-        let mut trees: Vec<Tree> = Vec::new();
+        let mut trees: Vec<Tree<SortEntry>> = Vec::new();
+        let mut trials = Trials::new(self.columns.limits, run.len());
+        let mut refinement = RunRefinement::Untried;
         for content in run {
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             // Sizes ascend. A tree whose largest member is too small for this content is too small for all
             // later contents.
-            trees.retain(|tree| self.is_large_enough(tree.size_max, *content));
+            trees.retain(|tree| tree.last().is_some_and(|last| self.is_large_enough(last.size, *content)));
             let mut links = self.connect_to_trees(*content, &trees)?.into_iter();
             let mut merged = Tree::default();
             trees.retain_mut(|tree| {
-                let is_linked = links.next() == Some(true);
+                let (is_linked, visited) = links.next().unwrap_or_default();
+                trials.add(visited);
                 if is_linked {
                     merged.absorb(tree);
                 }
@@ -143,15 +158,20 @@ impl<E: Send> Turn<'_, E> {
             });
             merged.push(*content);
             trees.push(merged);
+            if let Some(visits) = trials.due()
+                && refinement.connect(self, run, visits)?
+            {
+                return Ok(());
+            }
         }
         Ok(())
     }
 
     /// Connects a content to every tree that has a member linked to the content. Returns for each tree
-    /// whether the content and the tree are connected now.
-    fn connect_to_trees(&self, content: SortEntry, trees: &[Tree]) -> Result<Vec<bool>, E> {
+    /// whether the content and the tree are connected now, and how many members were visited in vain.
+    fn connect_to_trees(&self, content: SortEntry, trees: &[Tree<SortEntry>]) -> Result<Vec<(bool, u64)>, E> {
         let signature = OnceLock::new();
-        let connect = |tree: &Tree| self.connect_to_tree(content, &signature, tree);
+        let connect = |tree: &Tree<SortEntry>| self.connect_to_tree(content, &signature, tree);
         if trees.len() < PARALLEL_TREES_MIN {
             trees.iter().map(connect).collect()
         } else {
@@ -160,7 +180,7 @@ impl<E: Send> Turn<'_, E> {
     }
 
     /// Connects a content to a tree if a member of the tree is linked to the content. Returns whether the
-    /// content and the tree are connected now.
+    /// content and the tree are connected now, and how many members were visited in vain.
     ///
     /// The comparison stops at the first linked member. It is skipped if the content and the tree are
     /// connected already. `signature` caches the signature of the content.
@@ -168,18 +188,20 @@ impl<E: Send> Turn<'_, E> {
         &self,
         content: SortEntry,
         signature: &OnceLock<Arc<Signature>>,
-        tree: &Tree,
-    ) -> Result<bool, E> {
-        let Some(member) = tree.lists.first().and_then(|list| list.first()) else { return Ok(false) };
+        tree: &Tree<SortEntry>,
+    ) -> Result<(bool, u64), E> {
+        let mut visited = 0;
+        let Some(member) = tree.first() else { return Ok((false, visited)) };
         if self.connected.root(member.content) == self.connected.root(content.content) {
-            return Ok(true);
+            return Ok((true, visited));
         }
         let policy = self.columns.policy;
         let bitmap = self.columns.bitmap(content.content);
-        for list in &tree.lists {
+        for list in tree.lists() {
             // Start with the largest member, which is nearest in size. Stop at the first member that is too
             // small, because all members after it are even smaller.
             for other in list.iter().rev().take_while(|other| self.is_large_enough(other.size, content)) {
+                visited += 1;
                 let differing = parity::differing(bitmap, self.columns.bitmap(other.content));
                 let shared_max = parity::shared_max(content.size, other.size, differing);
                 if !policy.admits(shared_max, content.size, other.size)
@@ -196,11 +218,11 @@ impl<E: Send> Turn<'_, E> {
                 };
                 if policy.compare(signature, &*(self.read)(other.content)?).similar {
                     self.connected.union(content.content, other.content);
-                    return Ok(true);
+                    return Ok((true, visited));
                 }
             }
         }
-        Ok(false)
+        Ok((false, visited))
     }
 
     /// Whether a content of `size` is large enough to be linked to `content`. The size of `content` is at
@@ -211,27 +233,7 @@ impl<E: Send> Turn<'_, E> {
 
     /// Whether `content` and `other` also share a key of an earlier run, in the order of turns and keys. That
     /// run compares them, or finds them connected already.
-    fn is_earlier_candidate(&self, content: SortEntry, other: u32) -> bool {
+    pub(crate) fn is_earlier_candidate(&self, content: SortEntry, other: u32) -> bool {
         self.columns.sort_keys.is_earlier_candidate(self.turn, content.key, content.content, other)
-    }
-}
-
-impl Tree {
-    /// Moves all members of `other` into this tree. Does not update `size_max`: the caller then adds a member
-    /// with [`push`](Self::push), which sets it.
-    fn absorb(&mut self, other: &mut Self) {
-        if self.lists.len() < other.lists.len() {
-            std::mem::swap(self, other);
-        }
-        self.lists.append(&mut other.lists);
-    }
-
-    /// Adds a member that is at least as large as every other member.
-    fn push(&mut self, content: SortEntry) {
-        self.size_max = content.size;
-        match self.lists.first_mut() {
-            Some(list) => list.push(content),
-            None => self.lists.push(vec![content]),
-        }
     }
 }
