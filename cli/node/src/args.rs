@@ -136,8 +136,9 @@ pub struct TuningArgs {
     #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = at_least::<1_000>)]
     pub pending_max: u64,
     /// Number of distinct contents above which a group is quarantined, at least 2. A quarantined group is
-    /// reported, and none of its members counts as a duplicate, until `doppel repair` has recomputed it. The
-    /// rest of the group is then accepted until its contents have doubled. Copies of a content count once.
+    /// reported, and none of its members counts as a duplicate. The quarantine ends when `doppel repair` has
+    /// recomputed the group, which is then accepted until its contents have doubled, or when a recomputation
+    /// finds few enough contents. Copies of a content count once.
     #[arg(long, value_name = "CONTENTS", default_value_t = 100_000, value_parser = at_least::<2>)]
     pub group_members_max: u64,
     /// Recompute a group without a request when at least this share of its members, in percent, differs from

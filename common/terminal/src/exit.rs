@@ -19,9 +19,9 @@ Exit codes:
     2  wrong arguments
     3  the server cannot be reached, is not trusted, or does not answer in time
     4  the server refused the request; the message is its answer
-    5  the inputs are at fault: one was not read to its end, there is nothing to read or to use, a URL is
-       invalid, or more than 20 records and more than 5 % are bad (--max-bad; with --strict: any record is bad
-       or refused); dedup and load have taken the other records
+    5  the inputs are at fault: one was not read to its end, there is nothing to read or to use (but dedup and
+       load accept files without records), a URL is invalid, or more than 20 records and more than 5 % are bad
+       (--max-bad; with --strict: any record is bad or refused); dedup and load have taken the other records
   130  interrupted
 With --json, a command that fails prints {\"error\": {\"code\": ..., \"message\": ...}} as the last line of standard
 output. It omits the line if the result reports the failure (doppel check, code 5) or if --out - sends data there.";
