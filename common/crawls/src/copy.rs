@@ -101,7 +101,8 @@ impl fmt::Display for Removal {
 pub struct Fate {
     /// The reason why the record is removed. `None` if it is kept.
     pub removal: Option<Removal>,
-    /// The number by which [`Judge::annotation`] identifies the record. `None` for a record that is not a page.
+    /// The number by which [`Judge::annotation`] identifies the record. `None` for a record that is not a
+    /// page.
     pub record: Option<u64>,
 }
 
