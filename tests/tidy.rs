@@ -48,17 +48,7 @@ const CRATES: [(&str, &str, &[&str]); 27] = [
     (
         "control",
         "coordinator/control",
-        &[
-            "model",
-            "snapshot",
-            "partitioning",
-            "contract",
-            "protocol",
-            "terminal",
-            "shared_log",
-            "wire",
-            "engine",
-        ],
+        &["model", "snapshot", "partitioning", "contract", "protocol", "terminal", "shared_log", "wire"],
     ),
     (
         "dataset",

@@ -39,7 +39,7 @@ use crate::request::memory::BodyMemory;
 use crate::response::answer_age::AnswerAttempts;
 use doppel_engine::advise::Advisor;
 use doppel_engine::ingest::Ingest;
-use doppel_engine::shard_map::ShardMap;
+use doppel_engine::shard_owners::ShardOwners;
 
 use arrival_dates::ArrivalClock;
 pub use services::{Clock, MonitoredDirectory, Services, system_clock};
@@ -56,7 +56,7 @@ struct AppState {
     policy: Policy,
     winners: WinnerOrder,
     markets: Markets,
-    shard_map: ShardMap,
+    shard_owners: ShardOwners,
     ingest: Arc<Ingest>,
     registry: Registry,
     metrics: Metrics,
@@ -97,7 +97,7 @@ impl App {
             policy,
             winners,
             markets,
-            shard_map,
+            shard_owners,
             ingest,
             clock,
             temp_dir,
@@ -112,7 +112,7 @@ impl App {
             policy,
             winners,
             markets,
-            shard_map,
+            shard_owners,
             ingest,
             registry,
             metrics,
@@ -254,8 +254,8 @@ impl App {
         self.0.cluster.as_deref()
     }
 
-    pub(crate) fn shard_map(&self) -> &ShardMap {
-        &self.0.shard_map
+    pub(crate) fn shard_owners(&self) -> &ShardOwners {
+        &self.0.shard_owners
     }
 
     pub(crate) fn ingest(&self) -> &Ingest {

@@ -24,7 +24,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 pub use doppel_engine::limits::*;
-use doppel_protocol::{BATCH_MAX, LIST_MAX};
+use doppel_protocol::{BATCH_PAGES_MAX, LIST_MAX};
 
 pub use clients::{CLIENT, ClientLimits};
 
@@ -41,7 +41,7 @@ pub const BODY_MEMORY_BYTES: usize = 4 * BODY_BYTES;
 
 /// Maximum number of lines of one `POST /v1/pages`. A body holds only a tenth as many pages of 26 kB, but
 /// redirects and dead pages have short lines and can be sent in bulk.
-pub const LINES: usize = 100_000;
+pub const BODY_LINES: usize = 100_000;
 
 /// Memory for the answer to a line, in bytes: 90 for the form and 160 for the reason of a retry. The URL and
 /// the reason why a line is not a page need additional memory.
@@ -285,7 +285,8 @@ pub const PIECE_BYTES: usize = 64 << 10;
 pub const DRAIN: Duration = Duration::from_secs(5);
 
 // Tier 1 refuses longer lists and shortens longer answers.
-const _: () = assert!(CHUNK_LINES <= BATCH_MAX && LIST <= BATCH_MAX && PROBE_PARTNERS <= BATCH_MAX);
+const _: () =
+    assert!(CHUNK_LINES <= BATCH_PAGES_MAX && LIST <= BATCH_PAGES_MAX && PROBE_PARTNERS <= BATCH_PAGES_MAX);
 const _: () = assert!(CHANGES <= LIST_MAX && LIST <= LIST_MAX);
 
 /// Limits that tests can lower.
@@ -297,7 +298,7 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Memory for all bodies and answers to lines. Default: [`BODY_MEMORY_BYTES`].
     pub body_memory_bytes: usize,
-    /// Maximum number of lines of a request. Default: [`LINES`].
+    /// Maximum number of lines of a request. Default: [`BODY_LINES`].
     pub lines: usize,
     /// Number of lines in one call to tier 1. Default: [`CHUNK_LINES`].
     pub chunk_lines: usize,
@@ -338,7 +339,7 @@ impl Default for Limits {
             wire_bytes: WIRE_BYTES,
             body_bytes: BODY_BYTES,
             body_memory_bytes: BODY_MEMORY_BYTES,
-            lines: LINES,
+            lines: BODY_LINES,
             chunk_lines: CHUNK_LINES,
             body_pause: BODY_PAUSE,
             body_time: BODY_TIME,

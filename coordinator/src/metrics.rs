@@ -6,10 +6,10 @@
 mod background_query;
 mod cluster;
 mod disk;
+mod index_load;
 mod process;
 pub(crate) mod text;
 mod tier1;
-mod tier2;
 mod tokens;
 
 use std::fmt;
@@ -249,7 +249,7 @@ impl Collector for TierCollector {
         gauge(out, "doppel_tier2_up", "Whether tier 2 answers", load.is_some().into())?;
         disk::encode(out, &disk.wait(until).unwrap_or_default())?;
         totals.map_or(Ok(()), |totals| tier1::encode(out, &totals))?;
-        load.map_or(Ok(()), |(load, progress)| tier2::encode(out, &load, progress.as_ref()))?;
+        load.map_or(Ok(()), |(load, progress)| index_load::encode(out, &load, progress.as_ref()))?;
         // Counting groups may take long, so the other figures do not wait for it.
         groups.wait(until).flatten().map_or(Ok(()), |groups| tier1::encode_groups(out, groups))
     }

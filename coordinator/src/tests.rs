@@ -43,7 +43,7 @@ use crate::limits::Limits;
 use crate::routes::pages::NDJSON;
 use crate::server::fast_path::HttpService;
 use doppel_engine::ingest::Ingest;
-use doppel_engine::shard_map::ShardMap;
+use doppel_engine::shard_owners::ShardOwners;
 use fake::{Fake, NOW};
 
 const JSON: &str = "application/json";
@@ -116,7 +116,7 @@ impl TestService {
             policy,
             winners,
             markets,
-            shard_map: ShardMap::fixed(vec!["local".to_owned(); 2]),
+            shard_owners: ShardOwners::fixed(vec!["local".to_owned(); 2]),
             ingest: Arc::new(Ingest::new(2, policy).unwrap()),
             registry: Registry::default(),
             tokens: None,

@@ -18,7 +18,7 @@ const RECOVERY: Duration = Duration::from_secs(240);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time after the loss of a disk for which the status may still show old reports of the node.
-const SILENCE: Duration = Duration::from_secs(5);
+const OLD_REPORTS_MAX: Duration = Duration::from_secs(5);
 
 /// Pause between the restarts of two log servers, in which the restarted server rejoins.
 const RESTART: Duration = Duration::from_secs(10);
@@ -273,7 +273,7 @@ impl<'a> Faults<'a> {
         let began = Instant::now();
         let mut is_restarted = false;
         while !self.is_wrong() {
-            let is_told_anew = self.lost_disk.is_none_or(|lost| lost.elapsed() > SILENCE);
+            let is_told_anew = self.lost_disk.is_none_or(|lost| lost.elapsed() > OLD_REPORTS_MAX);
             if is_told_anew && self.cluster.is_well() {
                 return self.say(&format!("   all is well after {:.1} s", began.elapsed().as_secs_f64()));
             }

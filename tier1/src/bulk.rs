@@ -14,7 +14,7 @@
 //! | `versions`, `redirects`, `groups`, `cover`, `resolution` | from versions to groups and statuses |
 //! | `grouped` | the answer: all pages or records, and the groups |
 //! | `market` | pages that take the winners' places in the answer |
-//! | `pairs` | how similar the pages of a group are |
+//! | `agreement` | how similar the pages of a group are |
 //! | `rows` | the rows of a shard, as the machine would have left them at rest |
 //! | `databases` | new databases: signatures as they come, rows at the end |
 //!
@@ -29,12 +29,12 @@
 //! 16 bytes for each content and some dozen megabytes for each range. Memory that only the join needs is
 //! freed before, and rows are encoded one by one.
 
+mod agreement;
 mod cover;
 mod databases;
 mod grouped;
 mod groups;
 mod market;
-mod pairs;
 mod redirects;
 mod resolution;
 mod rows;
@@ -53,9 +53,9 @@ use doppel_protocol::{RangeMap, Submission, WinnerOrder};
 use crate::storage::store::StoreError;
 #[cfg(any(test, feature = "simulation"))]
 use crate::storage::store::Write;
+pub use agreement::PairAgreement;
 use databases::NewDatabases;
 pub use grouped::{BulkGroup, GroupedCollection, NamedRecords, PageDecision, PageWithContent};
-pub use pairs::PairAgreement;
 use resolution::ResolvedCollection;
 use rows::CollectionRows;
 use versions::{TakeContents, Versions};
@@ -313,7 +313,7 @@ impl UnwrittenCollection {
     /// # Errors
     /// Fails if the temporary file or a database fails.
     pub fn within(&self, pairs_max: usize) -> Result<PairAgreement, BulkError> {
-        pairs::compare_pairs(&self.resolved, &|content| self.sink.signature(content), pairs_max)
+        agreement::compare_pairs(&self.resolved, &|content| self.sink.signature(content), pairs_max)
     }
 
     /// Returns the judgements of all records. Databases are on disk on return.

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 /// Largest number of pages in a batch.
 pub const BATCH_PAGES: usize = 1_024;
 // Tier 1 refuses larger batches.
-const _: () = assert!(BATCH_PAGES <= doppel_protocol::BATCH_MAX);
+const _: () = assert!(BATCH_PAGES <= doppel_protocol::BATCH_PAGES_MAX);
 const BATCH: BatchSize = BatchSize { pages: BATCH_PAGES, bytes: 4 << 20 };
 /// Number of batches that are read and extracted ahead of the caller.
 const BATCHES_AHEAD: usize = 2;

@@ -12,11 +12,11 @@
 //!   error.
 //! - Memory is bounded by the number of records and pages, independently of their sizes.
 
+mod annotations;
 mod checked;
 mod earlier;
 mod input_paths;
 mod locks;
-mod notes;
 mod originals;
 mod part_file;
 mod places;

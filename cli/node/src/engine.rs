@@ -11,7 +11,7 @@ use doppel_contract::Markets;
 use doppel_coordinator::app::{MonitoredDirectory, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_engine::ingest::Ingest;
-use doppel_engine::shard_map::ShardMap;
+use doppel_engine::shard_owners::ShardOwners;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::Tables;
 use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Tier1Api, Tier2Api, WinnerOrder};
@@ -176,7 +176,7 @@ impl LocalEngine {
             policy: self.policy,
             winners: self.winners,
             markets: self.markets.clone(),
-            shard_map: ShardMap::fixed(vec![NODE.to_owned(); usize::from(self.shards)]),
+            shard_owners: ShardOwners::fixed(vec![NODE.to_owned(); usize::from(self.shards)]),
             ingest: Arc::new(ingest),
             tokens: None,
             registry: Registry::default(),

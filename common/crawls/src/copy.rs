@@ -21,15 +21,15 @@
 //! Invariants:
 //! - Every record that can be read goes to exactly one side, in the order of the input. A bad record goes to
 //!   no side.
-//! - The written bytes depend only on the records and on the decisions and notes of the judge.
+//! - The written bytes depend only on the records and on the decisions and annotations of the judge.
 //! - The copy needs the memory of one record. For Parquet it needs the memory of one batch that is read and
 //!   one row group that is written. For WARC it needs about 100 bytes more for each record of the file.
 
+mod annotation;
 mod batch_writers;
-mod columns;
+mod columnar;
 mod compressed_writer;
 mod files;
-mod note;
 mod parquet_types;
 mod text;
 mod warc;
@@ -44,8 +44,8 @@ use serde::Serialize;
 
 use crate::record::RecordFile;
 use crate::{FetchedPage, InputOptions, Item, Source, open_as};
+pub use annotation::{ANNOTATION_FIELDS, Annotation, RecordName};
 pub use files::{FileVisitor, copy_directory};
-pub use note::{NAMES, Note, RecordName};
 
 /// A destination of the records of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,7 +101,8 @@ impl fmt::Display for Removal {
 pub struct Fate {
     /// The reason why the record is removed. `None` if it is kept.
     pub removal: Option<Removal>,
-    /// The number by which [`Judge::note`] identifies the record. `None` for a record that is not a page.
+    /// The number by which [`Judge::annotation`] identifies the record. `None` for a record that is not a
+    /// page.
     pub record: Option<u64>,
 }
 
@@ -126,11 +127,11 @@ pub trait Judge {
     /// If the page is not the one that the judge expects, because the input has changed.
     fn page(&mut self, page: &FetchedPage) -> io::Result<Option<Fate>>;
 
-    /// Returns the annotations of a record.
+    /// Returns the annotation of a record.
     ///
     /// # Errors
-    /// If the annotations cannot be read.
-    fn note(&mut self, record: u64, removal: Option<Removal>) -> io::Result<Note>;
+    /// If the annotation cannot be read.
+    fn annotation(&mut self, record: u64, removal: Option<Removal>) -> io::Result<Annotation>;
 
     /// Reports progress: `bytes` stored bytes of the file have been read so far.
     fn read(&mut self, bytes: u64);
@@ -262,7 +263,7 @@ pub fn copy<W: Write + Send>(
             text::copy_lines(lines, sides, &mut job)?
         }
         Source::Delimited(rows) => text::copy_rows(rows, (sides, packing), &mut job)?,
-        Source::Columns(_) => columns::copy(&mut input, options, (sides, packing), &mut job)?,
+        Source::Columns(_) => columnar::copy(&mut input, options, (sides, packing), &mut job)?,
         Source::Warc(pages) => warc::copy(pages, (sides, packing), &mut job)?,
         Source::Wacz(files) => warc::copy_wacz(files, sides, &mut job)?,
         Source::Files(_) => files::copy_page(&mut input, sides, &mut job)?,
@@ -315,14 +316,14 @@ impl Job<'_> {
         Ok(fate)
     }
 
-    /// The annotations of a record. `None` if the copy is not annotated.
-    fn note(&mut self, fate: Fate) -> Result<Option<Note>, CopyError> {
+    /// The annotation of a record. `None` if the copy is not annotated.
+    fn annotation(&mut self, fate: Fate) -> Result<Option<Annotation>, CopyError> {
         if !self.annotate {
             return Ok(None);
         }
-        let Some(record) = fate.record else { return Ok(Some(Note::default())) };
-        let note = self.judge.note(record, fate.removal);
-        note.map(Some).map_err(|error| CopyError::Judge(self.path.to_owned(), error))
+        let Some(record) = fate.record else { return Ok(Some(Annotation::default())) };
+        let annotation = self.judge.annotation(record, fate.removal);
+        annotation.map(Some).map_err(|error| CopyError::Judge(self.path.to_owned(), error))
     }
 
     /// The error for an input that cannot be copied for this reason.

@@ -51,14 +51,15 @@ pub struct FingerprintFile {
     /// Bytes of the fingerprints and document numbers in all records: 8 bytes per record. The list of whole
     /// texts counts 12 bytes per record, although such a record takes 16 bytes in memory or on disk.
     pub bytes: u64,
-    /// Seconds that the sort still took after the last document was added.
+    /// How many seconds the sort took after the last document was added. If the records did not fit into
+    /// memory, the sort leaves sorted runs, and each later scan merges them. These merges are not included.
     pub sort_seconds: f64,
 }
 
-/// Sizes, in bytes, of the tables that map document numbers to URLs and hosts.
+/// The sizes, in bytes, of the tables that map document numbers to URLs and to hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TableSizes {
-    /// Bytes of the URLs of all documents, and of an 8-byte offset for each URL.
+    /// Bytes of all URLs, including those in the temporary file, and of an 8-byte offset for each URL.
     pub url_bytes: u64,
     /// Bytes of the host numbers of all documents, and of the names of all hosts.
     pub host_bytes: u64,
@@ -239,13 +240,12 @@ impl CollectionBuilder {
                 central.set(document as usize);
             }
         }
-        let chunks = sorted;
         Ok(DocumentCollection {
             budget,
             chunkings,
             documents,
             urls,
-            chunks,
+            chunks: sorted,
             live,
             central,
             fingerprint_files,
@@ -292,14 +292,16 @@ impl DocumentCollection {
         &self.fingerprint_files
     }
 
-    /// Sizes, in bytes, of the tables that map document numbers to URLs and hosts.
+    /// Returns the sizes, in bytes, of the tables that map document numbers to URLs and to hosts. The size of
+    /// the URL table includes the URLs in the temporary file.
     #[must_use]
     pub fn table_sizes(&self) -> TableSizes {
         TableSizes { url_bytes: self.urls.bytes(), host_bytes: self.documents.host_bytes() }
     }
 
-    /// Time, in seconds, of the search for exact copies in the sorted hashes of whole texts. The time to sort
-    /// the hashes is not included.
+    /// Returns how many seconds the search for exact copies took. The search scans the sorted hashes of whole
+    /// texts. If the hashes did not fit into memory, the scan also merges sorted runs. The rest of the sort
+    /// is not included.
     #[must_use]
     pub fn copies_seconds(&self) -> f64 {
         self.copies_seconds

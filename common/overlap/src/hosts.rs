@@ -43,7 +43,8 @@ pub struct ReplicatedPage {
     pub hosts: u64,
 }
 
-/// For each host, the distinct fingerprints of its documents that count.
+/// Which distinct fingerprints each host has, from its documents that count. One sorted list holds a record
+/// for each fingerprint and host.
 pub(crate) struct HostFingerprints {
     /// Sorted records, each with the number of a fingerprint in the upper 32 bits and a host number in the
     /// lower 32 bits. The fingerprints are numbered from 0 in ascending order.

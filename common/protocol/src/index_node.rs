@@ -21,7 +21,7 @@ use doppel_partitioning::{Bounds, LengthVector, Lexicon};
 use serde::{Deserialize, Serialize};
 
 use super::content_source::{LogPosition, PageRange, Repeat};
-pub use limits::{BATCH_BYTES_MAX, BATCH_MAX, ENTRIES_MAX, fitting_count};
+pub use limits::{BATCH_BYTES_MAX, BATCH_ORDERS_MAX, ENTRIES_MAX, fitting_count};
 pub use load::{HostedLoad, NodeLoadReport, SampleAnswer, SampleRequest, VECTORS_MAX};
 pub use search::{COMPARISON_COST, NodeSearch, SearchBatch, SearchLimits, SearchOutcome};
 
@@ -286,7 +286,7 @@ pub enum IngestBatch {
     Changed {
         /// Number of the range.
         range: RangeId,
-        /// The pages, at most [`BATCH_MAX`].
+        /// The pages, at most [`BATCH_ORDERS_MAX`].
         pages: Vec<PageId>,
     },
     /// Pages and their contents. The node accepts a content if its own file contains the signature and the

@@ -33,13 +33,13 @@ pub use range_map::{RangeMap, RangeMapError};
 pub use settlement::Settlement;
 pub use stored_signatures::{EachSignature, SignaturePlace, StoredSignatures};
 pub use tier1::{
-    AGE_MAX, AgeError, AnswerTimes, BACKUP_PIECE_BYTES, BATCH_MAX, BackupError, BackupPiece, BackupStream,
-    BackupSummary, Body, CLASS_BOUNDS_MS, ComparedPage, DatedAnswer, DecisionTimes, FeedBatch, FeedEvent,
-    GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, InvalidRepairId, InvalidRepairPosition,
-    LEASE, LIST_MAX, Line, LinesPage, MemberView, OWNERS_LAG, PageScan, PageView, Question, REPAIR_URLS_KEPT,
-    ReadTarget, RepairDetails, RepairEntry, RepairId, RepairPosition, RepairReport, RepairTrail,
-    SCAN_LINES_MAX, ScanPosition, ShardTotals, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
-    explain_age, limit_urls,
+    AGE_MAX, AgeError, AnswerTimes, BACKUP_PIECE_BYTES, BATCH_PAGES_MAX, BackupError, BackupPiece,
+    BackupStream, BackupSummary, Body, CLASS_BOUNDS_MS, ComparedPage, DatedAnswer, DecisionTimes, FeedBatch,
+    FeedEvent, GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, InvalidRepairId,
+    InvalidRepairPosition, LEASE, LIST_MAX, Line, LinesPage, MemberView, OWNERS_LAG, PageScan, PageView,
+    Question, REPAIR_URLS_KEPT, ReadTarget, RepairDetails, RepairEntry, RepairId, RepairPosition,
+    RepairReport, RepairTrail, SCAN_LINES_MAX, ScanPosition, ShardTotals, Submission, Tier1Api, Tier1Error,
+    Tier1Reads, Totals, explain_age, limit_urls,
 };
 pub use version_order::{DatedPopularity, FetchResult, VersionDetails, VersionPlace};
 pub use winner_order::{OrderError, Rank, WinnerOrder};

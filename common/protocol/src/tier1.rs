@@ -14,7 +14,7 @@ mod scan;
 mod submission;
 mod totals;
 
-pub use api::{BATCH_MAX, LIST_MAX, LinesPage, SCAN_LINES_MAX, ScanPosition, Tier1Api, Tier1Reads};
+pub use api::{BATCH_PAGES_MAX, LIST_MAX, LinesPage, SCAN_LINES_MAX, ScanPosition, Tier1Api, Tier1Reads};
 pub use backup::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, BackupSummary};
 pub use decision_times::{CLASS_BOUNDS_MS, DecisionTimes};
 pub use error::Tier1Error;

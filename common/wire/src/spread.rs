@@ -21,10 +21,10 @@ use doppel_contract::answer::Advice;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
-    BATCH_MAX, BackupError, BackupStream, FeedBatch, GroupFilter, GroupPosition, GroupSummary, GroupView,
-    LinesPage, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
-    SIGNATURES_MAX, ScanPosition, SignatureSource, SourceError, Submission, Tier1Api, Tier1Error, Tier1Reads,
-    Totals,
+    BATCH_PAGES_MAX, BackupError, BackupStream, FeedBatch, GroupFilter, GroupPosition, GroupSummary,
+    GroupView, LinesPage, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport,
+    RepairTrail, SIGNATURES_MAX, ScanPosition, SignatureSource, SourceError, Submission, Tier1Api,
+    Tier1Error, Tier1Reads, Totals,
 };
 
 pub use owners::{FixedOwners, OwnerLookup};
@@ -55,7 +55,11 @@ impl SpreadTier1 {
 
 /// Refuses a list that is too long as a whole, before any node has processed a part of it.
 fn check(found: usize) -> Answer<()> {
-    if found > BATCH_MAX { Err(Tier1Error::BatchTooLarge { found, limit: BATCH_MAX }) } else { Ok(()) }
+    if found > BATCH_PAGES_MAX {
+        Err(Tier1Error::BatchTooLarge { found, limit: BATCH_PAGES_MAX })
+    } else {
+        Ok(())
+    }
 }
 
 fn time_until(until: Instant) -> Duration {

@@ -35,8 +35,8 @@ use running::{Running, waiting_for_contents};
 /// Time limit for questions to the log: a little less than the [`PATIENCE`] for nodes.
 const LOG_PATIENCE: Duration = Duration::from_millis(2_800);
 
-/// A replica whose node was not heard for this time does not count as following.
-const SILENCE: Duration = Duration::from_secs(3);
+/// A node that was heard within this time counts as running, and its replicas can count as following.
+const HEARD_WITHIN: Duration = Duration::from_secs(3);
 
 /// Time for which an answer is reused.
 const AGE: Duration = Duration::from_millis(100);
@@ -366,10 +366,10 @@ impl ClusterNodes {
         let nodes = nodes.get(usize::from(range.0)).into_iter().flatten();
         let standby = |node: &String| {
             let replica = of(node);
-            let is_heard = replica.is_some_and(|replica| replica.age < SILENCE);
+            let is_heard = replica.is_some_and(|replica| replica.age < HEARD_WITHIN);
             let trouble = replica.and_then(|replica| replica.claim.trouble.clone());
             let silence = membership.silence(node, now);
-            let unheard = match silence.filter(|silence| *silence < SILENCE) {
+            let unheard = match silence.filter(|silence| *silence < HEARD_WITHIN) {
                 Some(_) if replica.is_none() => "the node runs, and has no replica of the range yet",
                 _ => "the node was not heard lately",
             };

@@ -14,7 +14,7 @@ use doppel_contract::{Market, REDIRECT_HOPS_MAX, Status, WinnerRule};
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::{
-    BATCH_MAX, ComparedPage, GroupState, GroupSummary, Line, MemberView, PageView, Rank, Tier1Error,
+    BATCH_PAGES_MAX, ComparedPage, GroupState, GroupSummary, Line, MemberView, PageView, Rank, Tier1Error,
     Tier1Reads, WinnerOrder,
 };
 
@@ -109,7 +109,7 @@ impl<'a> Advisor<'a> {
             lines.iter().filter(|line| !is_verified(line, market)).map(|line| line.url.clone()).collect();
         let mut known = Vec::new();
         if !market {
-            for some in left.chunks(BATCH_MAX) {
+            for some in left.chunks(BATCH_PAGES_MAX) {
                 known.extend(self.tier1.known_advices(some)?);
             }
         }

@@ -9,7 +9,7 @@
 //! | [`probe`] | give advice on a page that is not stored |
 //! | [`comparison`] | explain why two pages are near-duplicates or not |
 //! | [`export`], [`savings`], [`sort`] | write the export and the savings report; sort in bounded memory |
-//! | [`ring`], [`shard_map`] | propose owners of ranges; record the owners of shards |
+//! | [`shard_owners`] | record the owners of shards |
 //! | [`limits`] | bounds for all of these modules |
 //!
 //! Invariant: advice calls a page a duplicate only if the pairwise function F was verified on the current
@@ -24,7 +24,6 @@ pub mod limits;
 pub mod market;
 pub mod probe;
 pub mod raw_page;
-pub mod ring;
 pub mod savings;
-pub mod shard_map;
+pub mod shard_owners;
 pub mod sort;

@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use crate::access::ClientTokens;
 use crate::limits::Limits;
 use doppel_engine::ingest::Ingest;
-use doppel_engine::shard_map::ShardMap;
+use doppel_engine::shard_owners::ShardOwners;
 
 /// Source of the current time. The caller passes it in, so that tests can set the time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -52,7 +52,7 @@ pub struct Services {
     /// Markets that clients can name.
     pub markets: Markets,
     /// Table of the nodes that own the shards.
-    pub shard_map: ShardMap,
+    pub shard_owners: ShardOwners,
     /// Pool of extractors for submitted pages.
     pub ingest: Arc<Ingest>,
     /// Tokens that the server accepts, whose expiry the metrics report. `None` if the server needs no tokens.

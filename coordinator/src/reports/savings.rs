@@ -5,13 +5,13 @@ use std::path::Path;
 use doppel_contract::answer::Savings;
 use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{BATCH_MAX, PageScan, SCAN_LINES_MAX, Tier1Api, Tier1Error};
+use doppel_protocol::{BATCH_PAGES_MAX, PageScan, SCAN_LINES_MAX, Tier1Api, Tier1Error};
 
 use crate::problem::Problem;
 use doppel_engine::savings::{CountedPage, SavingsCountError, SavingsCounter};
 
 // One call to tier 1 must be able to read all pages of a piece of the scan.
-const _: () = assert!(SCAN_LINES_MAX <= BATCH_MAX);
+const _: () = assert!(SCAN_LINES_MAX <= BATCH_PAGES_MAX);
 
 /// Reason why the report could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -48,7 +48,8 @@ pub struct BackupHead {
     /// Version of the records.
     pub records: u8,
     /// Text of the data directory's manifest.
-    pub manifest: String,
+    #[serde(rename = "manifest")]
+    pub directory_manifest: String,
     /// Backup that an increment follows; `None` for a full backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<BackupHash>,

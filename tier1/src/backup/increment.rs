@@ -57,7 +57,7 @@ pub fn increment(
     if reader.head().follows.is_some() {
         return Err(BackupFileError::Foreign.into());
     }
-    let mut difference = IncrementWriter::begin(since, &reader.head().manifest, out)?;
+    let mut difference = IncrementWriter::begin(since, &reader.head().directory_manifest, out)?;
     while let Some((kind, writes)) = reader.entries()? {
         for (key, value) in writes {
             match (kind, value) {

@@ -69,7 +69,7 @@ impl<R: Read> BackupReader<R> {
         if magic != MAGIC && magic != MAGIC_INCREMENT {
             return Err(BackupFileError::Foreign);
         }
-        let head = BackupHead { records: 0, manifest: String::new(), follows: None };
+        let head = BackupHead { records: 0, directory_manifest: String::new(), follows: None };
         let mut this = Self { input, head, read: BackupEnd::default(), bytes: MAGIC.len() as u64 };
         let (kind, content) = this.block()?;
         if kind != BlockKind::Head {

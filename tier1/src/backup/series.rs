@@ -173,7 +173,7 @@ impl Series {
             let next = open(&path)?;
             let before = || self.path.clone();
             let Some(follows) = next.head().follows else { return Err(SeriesError::Full(path)) };
-            if next.head().manifest != self.head().manifest {
+            if next.head().directory_manifest != self.head().directory_manifest {
                 return Err(SeriesError::OtherCollection { path, before: before() });
             }
             if follows != hash {

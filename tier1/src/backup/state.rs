@@ -50,7 +50,7 @@ impl SeriesState {
             }
             writes.into_iter().try_for_each(|write| later.add(write)).map_err(&sorting)?;
         }
-        let (manifest, hashes) = (series.head().manifest.clone(), series.verified().hashes);
+        let (manifest, hashes) = (series.head().directory_manifest.clone(), series.verified().hashes);
         let (Some(full), Some(newest), Some(first), Some(last)) =
             (files.first(), files.last(), hashes.first(), hashes.last())
         else {

@@ -33,7 +33,7 @@ fn backup(changes: &[Write]) -> Vec<u8> {
 
 fn read(mut file: &[u8]) -> Result<Vec<Write>, BackupFileError> {
     let mut reader = BackupReader::open(&mut file)?;
-    assert_eq!(reader.head().manifest, "the manifest");
+    assert_eq!(reader.head().directory_manifest, "the manifest");
     let mut all = Vec::new();
     while let Some(writes) = reader.writes()? {
         all.extend(writes);

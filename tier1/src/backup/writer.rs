@@ -57,7 +57,10 @@ impl<W: Write> BackupWriter<W> {
         let magic = if follows.is_some() { MAGIC_INCREMENT } else { MAGIC };
         this.out.write_all(&magic)?;
         this.bytes += magic.len() as u64;
-        this.json(BlockKind::Head, &BackupHead { records: VERSION, manifest: manifest.to_owned(), follows })?;
+        this.json(
+            BlockKind::Head,
+            &BackupHead { records: VERSION, directory_manifest: manifest.to_owned(), follows },
+        )?;
         Ok(this)
     }
 

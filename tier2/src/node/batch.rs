@@ -10,7 +10,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_protocol::VerifiedPartner;
 use doppel_protocol::index_node::{
-    BATCH_MAX, CallContext, NodeError, NodeSearch, SearchBatch, SearchLimits, SearchOutcome,
+    BATCH_ORDERS_MAX, CallContext, NodeError, NodeSearch, SearchBatch, SearchLimits, SearchOutcome,
 };
 use rayon::prelude::*;
 
@@ -59,7 +59,7 @@ impl LocalNode {
         batch: SearchBatch,
     ) -> Result<Vec<SearchOutcome>, NodeError> {
         let SearchBatch { pass, searches } = batch;
-        check_limit(searches.len(), BATCH_MAX)?;
+        check_limit(searches.len(), BATCH_ORDERS_MAX)?;
         let count = searches.len();
         let mut planned: Vec<PlannedSearch> =
             searches.into_iter().map(|search| self.plan_search(search, pass.as_ref())).collect();

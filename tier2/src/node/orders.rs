@@ -2,7 +2,7 @@
 
 use doppel_model::{ContentHash, PageId, RangeId};
 use doppel_protocol::PageRange;
-use doppel_protocol::index_node::{BATCH_MAX, NodeError, NodeOrder, OrderBatch};
+use doppel_protocol::index_node::{BATCH_ORDERS_MAX, NodeError, NodeOrder, OrderBatch};
 
 use super::signatures::fetch::with_fetched;
 use super::{LocalNode, check_limit, lock};
@@ -12,7 +12,7 @@ impl LocalNode {
     /// applied.
     pub(super) fn carry_out(&self, batch: OrderBatch) -> Result<(), NodeError> {
         let OrderBatch { range, epoch, after, through, orders } = batch;
-        check_limit(orders.len(), BATCH_MAX)?;
+        check_limit(orders.len(), BATCH_ORDERS_MAX)?;
         let position = self.hosted().positions.get(&range).copied();
         let (present, applied) = position.ok_or(NodeError::NotFed(range))?;
         if epoch < present {

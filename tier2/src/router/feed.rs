@@ -19,7 +19,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::{
-    BATCH_MAX, CallContext, ENTRIES_MAX, HomePartition, HostedPartition, HostingPlan, IngestBatch,
+    BATCH_ORDERS_MAX, CallContext, ENTRIES_MAX, HomePartition, HostedPartition, HostingPlan, IngestBatch,
     PageContent, fitting_count,
 };
 use doppel_protocol::{CONTENTS_MAX, LogPosition, PageRange, SIGNATURES_MAX};
@@ -108,7 +108,7 @@ impl Router {
         for NodeToFeed { node, incarnation, .. } in unfed() {
             let begin = IngestBatch::Begin { range, epoch, changes: changed.is_some() };
             self.ingest(*node, *incarnation, begin)?;
-            for pages in changed.iter().flat_map(|pages| pages.chunks(BATCH_MAX)) {
+            for pages in changed.iter().flat_map(|pages| pages.chunks(BATCH_ORDERS_MAX)) {
                 let changed = IngestBatch::Changed { range, pages: pages.to_vec() };
                 self.ingest(*node, *incarnation, changed)?;
             }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use doppel_engine::market::MarketWinners;
 use doppel_model::{ContentHash, PageId, PageUrl};
-use doppel_protocol::{BATCH_MAX, Line, PageScan, SCAN_LINES_MAX, Tier1Api, Tier1Error};
+use doppel_protocol::{BATCH_PAGES_MAX, Line, PageScan, SCAN_LINES_MAX, Tier1Api, Tier1Error};
 use doppel_tier1::bulk::{GroupedCollection, NamedRecords, PageWithContent};
 
 // One call asks for all pages of a piece of the scan, and for the pages that these name.
-const _: () = assert!(2 * SCAN_LINES_MAX <= BATCH_MAX);
+const _: () = assert!(2 * SCAN_LINES_MAX <= BATCH_PAGES_MAX);
 
 /// Live pages with their contents.
 pub trait Pages {

@@ -7,13 +7,13 @@ use std::io;
 use anyhow::Context;
 use doppel_contract::{Status, SubmissionOutcome};
 use doppel_crawls::FetchedPage;
-use doppel_crawls::copy::{Fate, Judge, Note, Removal};
+use doppel_crawls::copy::{Annotation, Fate, Judge, Removal};
 use doppel_inputs::records::record_names::RecordNames;
 use doppel_model::PageId;
 use doppel_protocol::Line;
 use doppel_tier1::bulk::{GroupedCollection, NamedRecords, Unit};
 
-use super::notes::{Notes, NotesOut, PageNote};
+use super::annotations::{Annotations, AnnotationsWriter, PageAnnotation};
 use super::originals::{KeptOriginals, References};
 use super::record_verdicts::{Record, Records, Verdict};
 use crate::accounts;
@@ -45,7 +45,7 @@ impl TakenRecords {
         unit: Unit,
         annotate: Option<&RecordNames>,
     ) -> anyhow::Result<RecordDecisions> {
-        let mut notes = annotate.map(|_| NotesOut::new(self.records.0.len())).transpose()?;
+        let mut annotations = annotate.map(|_| AnnotationsWriter::new(self.records.0.len())).transpose()?;
         for page in grouped.pages_with_contents() {
             let Some(record) = page.records.own else { continue };
             let verdict = match accounts::removal((page.line.status, page.content), unit) {
@@ -54,22 +54,22 @@ impl TakenRecords {
                 Some(_) => Verdict::Duplicate,
             };
             self.records.judge(record, verdict);
-            if let (Some(notes), Some(names)) = (&mut notes, annotate) {
+            if let (Some(annotations), Some(names)) = (&mut annotations, annotate) {
                 let NamedRecords { winner, duplicate_of, .. } = page.records;
                 let named = (names.name(winner), names.name(duplicate_of));
-                notes.add(record, &PageNote::of(page.line, named)).context(CANNOT_NOTE)?;
+                annotations.add(record, &PageAnnotation::of(page.line, named)).context(CANNOT_ANNOTATE)?;
             }
         }
         for record in &grouped.dead {
             self.records.judge(*record, Verdict::Dead);
         }
         let originals = self.references.keep_originals(&mut self.records);
-        let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
-        Ok(RecordDecisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
+        let annotations = annotations.map(AnnotationsWriter::finish).transpose().context(CANNOT_ANNOTATE)?;
+        Ok(RecordDecisions { records: self.records.0, originals, next: 0, unusable: 0, annotations })
     }
 }
 
-const CANNOT_NOTE: &str = "cannot write to a temporary file";
+const CANNOT_ANNOTATE: &str = "cannot write to a temporary file";
 
 /// The present version of each page so far, in a run that submits pages one by one.
 #[derive(Debug, Default)]
@@ -113,7 +113,8 @@ impl Verdicts {
     where
         anyhow::Error: From<E>,
     {
-        let mut notes = if annotate { Some(NotesOut::new(self.records.0.len())?) } else { None };
+        let mut annotations =
+            if annotate { Some(AnnotationsWriter::new(self.records.0.len())?) } else { None };
         for line in live {
             let line = line?;
             let page = line.url.id();
@@ -124,14 +125,16 @@ impl Verdicts {
                 _ => Verdict::Kept,
             };
             self.records.judge(record, verdict);
-            if let Some(notes) = &mut notes {
+            if let Some(annotations) = &mut annotations {
                 // The collection does not know the names of records.
-                notes.add(record, &PageNote::of(line, Default::default())).context(CANNOT_NOTE)?;
+                annotations
+                    .add(record, &PageAnnotation::of(line, Default::default()))
+                    .context(CANNOT_ANNOTATE)?;
             }
         }
-        let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
+        let annotations = annotations.map(AnnotationsWriter::finish).transpose().context(CANNOT_ANNOTATE)?;
         let originals = self.references.keep_originals(&mut self.records);
-        Ok(RecordDecisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
+        Ok(RecordDecisions { records: self.records.0, originals, next: 0, unusable: 0, annotations })
     }
 }
 
@@ -145,7 +148,7 @@ pub struct RecordDecisions {
     next: u64,
     /// Number of queried records that could not be used.
     unusable: u64,
-    notes: Option<Notes>,
+    annotations: Option<Annotations>,
 }
 
 /// How many records the second reading has queried.
@@ -203,12 +206,13 @@ impl Judge for FileJudge<'_> {
         self.decisions.fate(page)
     }
 
-    fn note(&mut self, record: u64, removal: Option<Removal>) -> io::Result<Note> {
+    fn annotation(&mut self, record: u64, removal: Option<Removal>) -> io::Result<Annotation> {
         let reason = removal.map(Removal::name);
-        let said = self.decisions.notes.as_ref().map_or(Ok(None), |notes| notes.get(record))?;
-        Ok(match said {
-            Some(said) => said.note(reason),
-            None => Note { reason, ..Note::default() },
+        let stored =
+            self.decisions.annotations.as_ref().map_or(Ok(None), |annotations| annotations.get(record))?;
+        Ok(match stored {
+            Some(stored) => stored.with_reason(reason),
+            None => Annotation { reason, ..Annotation::default() },
         })
     }
 
@@ -286,9 +290,12 @@ mod tests {
         let others = ["x", "y", "z"].map(|name| ask(&mut decisions, name).is_err());
         assert!(others.contains(&true), "these are other pages");
         let mut judge = decisions.judge(&|_| {});
-        let note = judge.note(4, Some(Removal::Duplicate)).unwrap();
-        assert_eq!((note.winner.as_deref(), note.similarity), (Some("http://h/winner"), Some(0.9)));
-        let note = judge.note(1, Some(Removal::Superseded)).unwrap();
-        assert_eq!(note, Note { reason: Some("superseded"), ..Note::default() });
+        let annotation = judge.annotation(4, Some(Removal::Duplicate)).unwrap();
+        assert_eq!(
+            (annotation.winner.as_deref(), annotation.similarity),
+            (Some("http://h/winner"), Some(0.9))
+        );
+        let annotation = judge.annotation(1, Some(Removal::Superseded)).unwrap();
+        assert_eq!(annotation, Annotation { reason: Some("superseded"), ..Annotation::default() });
     }
 }

@@ -202,7 +202,7 @@ fn back_up_directory(
 /// incomplete, because it then has no end.
 fn verified(input: &mut dyn Read) -> anyhow::Result<BackupOutcome> {
     let mut reader = BackupReader::open(input)?;
-    let tables = tables_of(&reader.head().manifest);
+    let tables = tables_of(&reader.head().directory_manifest);
     while reader.writes()?.is_some() {}
     Ok((FinishedBackup { summary: reader.summary(), hash: reader.hash() }, tables))
 }

@@ -81,7 +81,7 @@ impl Restore {
             refuse_pipes(&self.backups)?;
         }
         let series = Series::open(&self.backups)?;
-        let manifest = Manifest::read(series.head().manifest.as_bytes(), &self.backups[0])?;
+        let manifest = Manifest::read(series.head().directory_manifest.as_bytes(), &self.backups[0])?;
         let tables = self.tables(&manifest)?;
         let new = NewDirectory::begin(dir)?;
         interrupt::set_message("interrupted; nothing is restored, and the same command begins anew")?;

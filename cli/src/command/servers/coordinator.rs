@@ -14,7 +14,7 @@ use doppel_control::startup_wait::StartupWait;
 use doppel_control::watch::Watch;
 use doppel_coordinator::app::{App, MonitoredDirectory, Services, system_clock};
 use doppel_dataset::extracted::extractors;
-use doppel_engine::shard_map::ShardMap;
+use doppel_engine::shard_owners::ShardOwners;
 use doppel_model::pairwise::Signer;
 use doppel_model::tables::{Tables, TablesHash};
 use doppel_node::directory::policy_tables;
@@ -107,7 +107,7 @@ impl Coordinator {
         let own = cluster.identity(&self.name);
         let owners = connection::owners(&cluster, hearing.as_deref(), None);
         let names = cluster.owners().into_iter().map(|node| cluster.tier1_nodes()[node].name.to_string());
-        let shard_map = ShardMap::fixed(names.collect());
+        let shard_owners = ShardOwners::fixed(names.collect());
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
         let tier1 = SpreadTier1::new(nodes.collect(), Arc::clone(&owners));
         let tier2 = Arc::new(RoutedTier2::new(routers, move || connection::router(&*owners)));
@@ -130,7 +130,7 @@ impl Coordinator {
             policy: collection.policy,
             winners: collection.winners,
             markets,
-            shard_map,
+            shard_owners,
             ingest: Arc::new(extractors(signer, self.detect_language)?),
             tokens: front_door.listeners.access.tokens.clone(),
             registry: Registry::default(),

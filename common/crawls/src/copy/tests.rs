@@ -43,9 +43,9 @@ impl Judge for ByNumber {
         Ok(Some(Fate { removal, record: Some(record) }))
     }
 
-    fn note(&mut self, record: u64, removal: Option<Removal>) -> io::Result<Note> {
+    fn annotation(&mut self, record: u64, removal: Option<Removal>) -> io::Result<Annotation> {
         let group = Some(format!("g{record}"));
-        Ok(Note { group, reason: removal.map(Removal::name), ..Note::default() })
+        Ok(Annotation { group, reason: removal.map(Removal::name), ..Annotation::default() })
     }
 
     fn read(&mut self, _: u64) {}
@@ -228,7 +228,7 @@ fn parquet_rows_keep_their_schema_and_their_row_groups() {
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(kept)).unwrap();
     let names: Vec<_> = reader.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(names[..4], ["text", "meta", "number", "name"]);
-    assert_eq!(names[4..], NAMES);
+    assert_eq!(names[4..], ANNOTATION_FIELDS);
     let first = reader.build().unwrap().next().unwrap().unwrap();
     let groups = first.column(4).as_any().downcast_ref::<StringArray>().unwrap();
     assert_eq!((groups.value(0), groups.value(2)), ("g1", "g4"));
@@ -413,8 +413,8 @@ impl Judge for Truncating<'_> {
         Ok(Some(Fate { removal: None, record: None }))
     }
 
-    fn note(&mut self, _: u64, _: Option<Removal>) -> io::Result<Note> {
-        Ok(Note::default())
+    fn annotation(&mut self, _: u64, _: Option<Removal>) -> io::Result<Annotation> {
+        Ok(Annotation::default())
     }
 
     fn read(&mut self, _: u64) {}

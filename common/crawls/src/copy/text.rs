@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
+use super::annotation::{ANNOTATION_FIELDS, with_cells};
 use super::compressed_writer::CompressedWriter;
-use super::note::{NAMES, with_cells};
 use super::{CopyError, CopySide, Job, Sides};
 use crate::delimited::Delimited;
 use crate::lines::Lines;
@@ -42,10 +42,11 @@ pub(super) fn copy_lines<W: Write>(
         job.judge.read(lines.bytes_read());
         let Some(fate) = job.fate(&item)? else { continue };
         let line = lines.original();
-        match job.note(fate)? {
+        match job.annotation(fate)? {
             None => write(&mut sides, fate.side(), line)?,
-            Some(note) => {
-                let line = note.append_to_json(line).ok_or_else(|| job.input_error(Reason::Annotated))?;
+            Some(annotation) => {
+                let line =
+                    annotation.append_to_json(line).ok_or_else(|| job.input_error(Reason::Annotated))?;
                 write(&mut sides, fate.side(), &line)?;
             }
         }
@@ -61,19 +62,22 @@ pub(super) fn copy_rows<W: Write>(
 ) -> Result<Sides<W>, CopyError> {
     let separator = rows.separator();
     let mut sides = if job.annotate {
-        if rows.names().iter().any(|name| NAMES.contains(&name.as_str())) {
+        if rows.names().iter().any(|name| ANNOTATION_FIELDS.contains(&name.as_str())) {
             return Err(job.input_error(Reason::Annotated));
         }
-        begin(sides, packing, &with_cells(rows.head(), separator, NAMES.into_iter()))?
+        begin(sides, packing, &with_cells(rows.head(), separator, ANNOTATION_FIELDS.into_iter()))?
     } else {
         begin(sides, packing, rows.head())?
     };
     while let Some(item) = rows.next() {
         job.judge.read(rows.bytes_read());
         let Some(fate) = job.fate(&item)? else { continue };
-        match job.note(fate)? {
+        match job.annotation(fate)? {
             None => write(&mut sides, fate.side(), rows.original())?,
-            Some(note) => write(&mut sides, fate.side(), &note.append_to_row(rows.original(), separator))?,
+            Some(annotation) => {
+                let row = annotation.append_to_row(rows.original(), separator);
+                write(&mut sides, fate.side(), &row)?;
+            }
         }
     }
     finish(sides)

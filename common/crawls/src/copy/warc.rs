@@ -13,8 +13,8 @@ use std::io::{self, Read, Seek, Write};
 use doppel_model::stable_hash128;
 use doppel_streams::{Packing, Reason};
 
+use super::annotation::{ANNOTATION_FIELDS, Annotation};
 use super::compressed_writer::CompressedWriter;
-use super::note::{NAMES, Note};
 use super::{CopyError, CopySide, Fate, Job, Sides};
 use crate::wacz::Wacz;
 use crate::warc::{ArchiveFormat, Pages};
@@ -91,11 +91,11 @@ fn copy_records<W: Write>(
         if outs.get(side).is_none() {
             continue;
         }
-        let new_head = match job.note(fate)? {
+        let new_head = match job.annotation(fate)? {
             None => Vec::new(),
-            Some(note) => {
+            Some(annotation) => {
                 let head = records.record().head_bytes;
-                with_annotations(head, &note).ok_or_else(|| job.input_error(Reason::Annotated))?
+                with_annotation(head, &annotation).ok_or_else(|| job.input_error(Reason::Annotated))?
             }
         };
         let old_head = if new_head.is_empty() { 0 } else { records.record().head_bytes.len() as u64 };
@@ -216,20 +216,20 @@ impl RecordIds {
     }
 }
 
-/// Appends the annotations as fields to the head of a record. `None` if the head has a field with the name of
-/// an annotation already.
-fn with_annotations(head: &[u8], note: &Note) -> Option<Vec<u8>> {
-    let is_annotation = |line: &[u8]| {
-        NAMES.iter().any(|name| {
+/// Appends the fields of an annotation to the head of a record. `None` if the head has a field with one of
+/// the names already.
+fn with_annotation(head: &[u8], annotation: &Annotation) -> Option<Vec<u8>> {
+    let is_annotation_field = |line: &[u8]| {
+        ANNOTATION_FIELDS.iter().any(|name| {
             line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name.as_bytes()))
         })
     };
-    if head.split(|byte| *byte == b'\n').any(is_annotation) {
+    if head.split(|byte| *byte == b'\n').any(is_annotation_field) {
         return None;
     }
     let end: &[u8] = if head.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
     let mut longer = head[..head.len() - end.len()].to_vec();
-    for (name, value) in NAMES.iter().zip(note.values()) {
+    for (name, value) in ANNOTATION_FIELDS.iter().zip(annotation.values()) {
         if let Some(value) = value {
             longer.extend_from_slice(format!("{name}: {value}").as_bytes());
             longer.extend_from_slice(end);
@@ -253,15 +253,16 @@ mod tests {
 
     #[test]
     fn annotations_are_appended_to_the_head_of_a_record() {
-        let note = Note { similarity: Some(0.5), reason: Some("duplicate"), ..Note::default() };
+        let annotation =
+            Annotation { similarity: Some(0.5), reason: Some("duplicate"), ..Annotation::default() };
         for end in ["\r\n", "\n"] {
             let head = format!("WARC/1.0{end}Content-Length: 0{end}{end}");
-            let noted = with_annotations(head.as_bytes(), &note).unwrap();
+            let annotated = with_annotation(head.as_bytes(), &annotation).unwrap();
             let expected = format!(
                 "WARC/1.0{end}Content-Length: 0{end}doppel_similarity: 0.5{end}doppel_reason: duplicate{end}{end}"
             );
-            assert_eq!(String::from_utf8(noted.clone()).unwrap(), expected);
-            assert_eq!(with_annotations(&noted, &note), None);
+            assert_eq!(String::from_utf8(annotated.clone()).unwrap(), expected);
+            assert_eq!(with_annotation(&annotated, &annotation), None);
         }
     }
 }

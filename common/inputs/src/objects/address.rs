@@ -13,7 +13,7 @@ use reqwest::Url;
 
 /// How long a server may be silent in the middle of an answer. The answer as a whole has no time limit,
 /// because it may be a file of any size.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A store, and the key or pattern of an input in it.
 pub(super) struct Address {
@@ -57,7 +57,7 @@ fn web(input: &str) -> anyhow::Result<Address> {
     let options = ClientOptions::new().with_allow_http(url.scheme() == "http");
     // No limit for the whole answer: a server that does not support ranges sends the whole file in one
     // answer.
-    let options = options.with_timeout_disabled().with_read_timeout(SILENCE_MAX);
+    let options = options.with_timeout_disabled().with_read_timeout(READ_TIMEOUT);
     let store = HttpBuilder::new().with_url(&place).with_client_options(options).build()?;
     let mut key = object_store::path::Path::from_url_path(url.path())?.to_string();
     if url.path().ends_with('/') && !key.is_empty() {

@@ -192,8 +192,9 @@ impl<'s, R: FixedRecord> MergeScan<'s, R> {
 /// Reads the records of one run one by one, and the bytes of the run in larger pieces.
 struct RunReader<'s> {
     file: &'s TemporaryFile,
-    /// Offset of the first byte that is not read yet. `end` is the end of the run.
+    /// Offset, in the file, of the first byte that is not read yet.
     next: u64,
+    /// Offset, in the file, of the end of the run.
     end: u64,
     piece: Vec<u8>,
     at: usize,

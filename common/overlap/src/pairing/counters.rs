@@ -33,9 +33,10 @@ impl PairHash {
     }
 }
 
-/// The number of occurrences of pairs in each bucket. A count stays at 255 once it reaches 255. A pair occurs
-/// once for each fingerprint that it shares. Shivakumar and Garcia-Molina (1998) call the array of counts
-/// A\[1..m\].
+/// Counts, in each hash bucket, the occurrences of the pairs that were added. A pair is added once for each
+/// fingerprint that it shares. For a second or later hash function, coarse counting adds only pairs that all
+/// earlier bitmaps pass. A count stays at 255 once it reaches 255. Shivakumar and Garcia-Molina (1998) call
+/// the array of counts A\[1..m\].
 #[derive(Debug)]
 pub(crate) struct BucketCounters {
     hash: PairHash,

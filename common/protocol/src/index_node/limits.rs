@@ -1,7 +1,7 @@
 //! Limits on the size of a call to a node of tier 2.
 
-/// Maximum number of orders or searches in one call.
-pub const BATCH_MAX: usize = 8_192;
+/// Maximum number of orders, searches, changed pages, or claims in one call.
+pub const BATCH_ORDERS_MAX: usize = 8_192;
 
 /// Maximum number of entries or signatures in one call.
 pub const ENTRIES_MAX: usize = 1_024;

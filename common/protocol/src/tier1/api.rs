@@ -38,14 +38,14 @@ pub struct LinesPage {
 }
 
 /// Maximum number of submissions or pages in one call. With signatures of 4 kB, a call has 16 MB.
-pub const BATCH_MAX: usize = 4_096;
+pub const BATCH_PAGES_MAX: usize = 4_096;
 
 /// Maximum number of entries in one answer to a call with a limit. A larger limit counts as this limit.
 pub const LIST_MAX: usize = 10_000;
 
 /// Reads of pages and groups from tier 1. All calls except [`known_advice`](Self::known_advice) block on the
-/// store, so they must not be made on an async thread. Callers pass at most [`BATCH_MAX`] entries in a list.
-/// Answers to a call with a limit have at most [`LIST_MAX`] entries.
+/// store, so they must not be made on an async thread. Callers pass at most [`BATCH_PAGES_MAX`] entries in a
+/// list. Answers to a call with a limit have at most [`LIST_MAX`] entries.
 ///
 /// A call takes and returns owned values. Across processes, every call has a deadline. After the deadline it
 /// fails with [`Tier1Error::Unavailable`].
@@ -66,9 +66,9 @@ pub trait Tier1Reads: Send + Sync {
         None
     }
 
-    /// Like [`known_advice`](Self::known_advice), for at most [`BATCH_MAX`] pages: exactly one entry for
-    /// each, in order. The call blocks if tier 1 is in another process. It saves that process the reads of
-    /// records.
+    /// Like [`known_advice`](Self::known_advice), for at most [`BATCH_PAGES_MAX`] pages: exactly one entry
+    /// for each, in order. The call blocks if tier 1 is in another process. It saves that process the reads
+    /// of records.
     ///
     /// # Errors
     /// If tier 1 cannot answer.
@@ -113,8 +113,8 @@ pub trait Tier1Reads: Send + Sync {
 }
 
 /// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async
-/// thread. Callers pass at most [`BATCH_MAX`] entries in a list. Answers to a call with a limit have at most
-/// [`LIST_MAX`] entries.
+/// thread. Callers pass at most [`BATCH_PAGES_MAX`] entries in a list. Answers to a call with a limit have at
+/// most [`LIST_MAX`] entries.
 ///
 /// A call takes and returns owned values. It waits for the store and for the answer of a writer, which has a
 /// deadline. Across processes every call has a deadline. After the deadline it fails with

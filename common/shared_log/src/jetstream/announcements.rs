@@ -18,7 +18,7 @@ use crate::log::{LogEntry, Sequence};
 
 /// Longest time that a reader waits for an announcement. Then the reader checks the stream anyway, because
 /// the announcement may be lost.
-const SILENCE: Duration = Duration::from_millis(250);
+const ANNOUNCEMENT_WAIT_MAX: Duration = Duration::from_millis(250);
 
 /// Sends and receives the announcements of a stream.
 pub(super) struct Announcements {
@@ -111,14 +111,15 @@ impl Announcements {
         self.received.state().entries.forget(through);
     }
 
-    /// Waits until an entry beyond `after` is announced, but at most `limit` and at most [`SILENCE`]. If the
-    /// last call waited for an entry beyond `after` too, only a later announcement ends the wait early.
+    /// Waits until an entry beyond `after` is announced, but at most `limit` and at most
+    /// [`ANNOUNCEMENT_WAIT_MAX`]. If the last call waited for an entry beyond `after` too, only a later
+    /// announcement ends the wait early.
     pub(super) fn wait(&self, after: u64, limit: Duration) {
         let state = self.received.state();
         // If an announced entry was not found, the log has lost it or lags behind. Wait for a newer
         // announcement.
         let known = if state.last_wait.0 == after { state.last_wait.1.max(after) } else { after };
-        let wait = limit.min(SILENCE);
+        let wait = limit.min(ANNOUNCEMENT_WAIT_MAX);
         let grew = self.received.grew.wait_timeout_while(state, wait, |state| state.last <= known);
         let (mut state, _) = grew.unwrap_or_else(PoisonError::into_inner);
         state.last_wait = (after, state.last);

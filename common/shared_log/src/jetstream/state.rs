@@ -29,7 +29,7 @@ const PORT: u16 = 4222;
 const LAG: u64 = 100;
 
 /// Time without contact after which a copy counts as offline. The log servers use an equal time.
-const SILENCE: Duration = Duration::from_secs(10);
+const OFFLINE_AFTER: Duration = Duration::from_secs(10);
 
 /// State of the log servers and of the streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,7 +193,7 @@ fn contents(info: &Info) -> StreamContents {
 fn follower(peer: &PeerInfo) -> Follower {
     let lag = peer.lag.unwrap_or(0);
     // The servers do not count a copy as current if it briefly lags by a few entries.
-    let is_current = has_been_heard(peer, SILENCE) && (peer.current || lag <= LAG);
+    let is_current = has_been_heard(peer, OFFLINE_AFTER) && (peer.current || lag <= LAG);
     Follower { server: peer.name.clone(), is_current, lag }
 }
 

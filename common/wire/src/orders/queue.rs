@@ -27,7 +27,7 @@ const LONG_PAUSE: Duration = Duration::from_secs(1);
 const ASK_PAUSE: Duration = Duration::from_millis(250);
 
 /// Time after which the router's last answer is out of date.
-const SILENCE: Duration = Duration::from_secs(5);
+const ANSWER_OUTDATED_AFTER: Duration = Duration::from_secs(5);
 
 /// The orders that the router has not accepted yet, in the order in which they are sent.
 #[derive(Default)]
@@ -111,7 +111,8 @@ impl Queue {
 
     /// Returns the number of commands in this queue and in the router.
     pub(super) fn waiting(&self, now: Instant) -> Result<usize, IndexError> {
-        let router = self.router.as_ref().filter(|router| now.duration_since(router.at) <= SILENCE);
+        let router =
+            self.router.as_ref().filter(|router| now.duration_since(router.at) <= ANSWER_OUTDATED_AFTER);
         let Some(router) = router else {
             return Err(IndexError::Unavailable("the router does not answer".to_owned()));
         };

@@ -256,7 +256,7 @@ fn lists_are_split_by_node_and_answers_merged_in_order() {
     assert_eq!(spread.pages(&own).unwrap().len(), own.len());
     assert_eq!(spread.pages(&[]).unwrap().len(), 0);
     assert_eq!((nodes[0].asked(), nodes[1].asked()), (vec![], vec![("pages", own.len())]));
-    let too_many = vec![ids[0]; BATCH_MAX + 1];
+    let too_many = vec![ids[0]; BATCH_PAGES_MAX + 1];
     assert!(matches!(spread.purge(&too_many), Err(Tier1Error::BatchTooLarge { .. })));
     assert!(nodes[0].asked().is_empty());
 }

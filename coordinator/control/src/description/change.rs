@@ -29,7 +29,7 @@ use crate::description::{Description, Tier1Node, Tier2Node};
 const LAG: u64 = 1_000;
 
 /// A replica counts only if its node sent its last report less than this time ago.
-const SILENCE: Duration = Duration::from_secs(1);
+const REPORTED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The reports that a change needs besides the description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl NodeReports {
     /// Reports of a range's replicas whose nodes were heard recently.
     fn of(&self, range: RangeId) -> impl Iterator<Item = &ReportedReplica> {
         let all = self.replicas.get(usize::from(range.0)).into_iter().flatten();
-        all.filter(|replica| replica.age < SILENCE)
+        all.filter(|replica| replica.age < REPORTED_WITHIN)
     }
 
     fn owner_of(&self, range: RangeId) -> Option<&ReportedReplica> {

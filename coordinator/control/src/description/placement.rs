@@ -6,10 +6,13 @@
 //! node owns its share of the ranges and follows its share, to within one range. The standbys of one owner
 //! are spread over all other nodes, which share its work when it is lost.
 
+mod ring;
+
 use std::collections::VecDeque;
 
-use doppel_engine::ring::Ring;
 use doppel_model::stable_hash64;
+
+use ring::Ring;
 
 /// The nodes of each range, as positions in the list of names. The proposed owner is first.
 pub type Table = Vec<Vec<usize>>;

@@ -15,7 +15,7 @@ use crate::description::Description;
 use crate::description::steps::ProcessRole;
 
 /// A process that was not heard for this time counts as ended.
-const SILENCE: Duration = Duration::from_secs(10);
+const ENDED_AFTER: Duration = Duration::from_secs(10);
 
 /// A process that was heard within this time counts as running.
 const RUNS: Duration = Duration::from_secs(5);
@@ -75,7 +75,7 @@ impl Processes {
         let life = if presence.role == ProcessRole::Coordinator { presence.incarnation } else { 0 };
         let key = (presence.role, presence.name.clone(), life);
         let heard = &mut self.lock().heard;
-        heard.retain(|_, (_, at)| now.saturating_duration_since(*at) < SILENCE);
+        heard.retain(|_, (_, at)| now.saturating_duration_since(*at) < ENDED_AFTER);
         if heard.len() < PROCESSES_MAX || heard.contains_key(&key) {
             heard.insert(key, (presence, now));
         }
@@ -94,7 +94,7 @@ impl Processes {
         let ProcessTable { version: newest, description, heard } = &*self.lock();
         let mut found = Vec::new();
         for (presence, at) in heard.values() {
-            if now.saturating_duration_since(*at) >= SILENCE {
+            if now.saturating_duration_since(*at) >= ENDED_AFTER {
                 continue;
             }
             let Presence { role, name, version, restart, .. } = presence;
@@ -168,7 +168,7 @@ mod tests {
         // The processes are restarted or have ended.
         processes.take(presence(ProcessRole::Tier2, "index-2", 2, false), now);
         assert_eq!(told(&processes, now).len(), 2);
-        assert_eq!(told(&processes, now + SILENCE), [""; 0]);
+        assert_eq!(told(&processes, now + ENDED_AFTER), [""; 0]);
         // META has lost its last entries.
         processes.described(1, &replicated(|_| {}));
         assert!(told(&processes, now)[1].contains("META ends with 1: META has lost its last entries"));
@@ -183,7 +183,7 @@ mod tests {
             processes.take(presence(ProcessRole::Tier1, &n.to_string(), 1, true), now);
         }
         assert_eq!(told(&processes, now).len(), PROCESSES_MAX);
-        processes.take(presence(ProcessRole::Tier1, "late", 1, true), now + SILENCE);
-        assert_eq!(told(&processes, now + SILENCE).len(), 1);
+        processes.take(presence(ProcessRole::Tier1, "late", 1, true), now + ENDED_AFTER);
+        assert_eq!(told(&processes, now + ENDED_AFTER).len(), 1);
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use doppel_contract::answer::Attention;
 use doppel_model::RangeId;
 
-use super::{IndexAt, RecordAt, Replicas, SILENCE};
+use super::{HEARD_WITHIN, IndexAt, RecordAt, Replicas};
 
 /// A node that does not answer, and the address at which it was asked.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ impl Running {
     pub(super) fn of(replicas: Option<&Replicas>, now: Instant) -> Self {
         let Some(Replicas { membership, processes, .. }) = replicas else { return Self::default() };
         let beats = membership.nodes(now).into_iter().map(|heard| (heard.node, heard.silence));
-        let beats = beats.filter(|(_, silence)| *silence < SILENCE);
+        let beats = beats.filter(|(_, silence)| *silence < HEARD_WITHIN);
         Self(processes.nodes(now).into_iter().chain(beats).collect())
     }
 

@@ -48,7 +48,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Trail>, Problem> {
     let limit = number("limit", query.limit, LIST_DEFAULT, 1, LIST)?;
     let group = query.group.map(|id| extract::group("group", &id)).transpose()?;
-    let shards = app.shard_map().rows().len();
+    let shards = app.shard_owners().rows().len();
     let position = |text: String| -> Result<RepairPosition, InvalidRepairPosition> {
         text.parse()
             .ok()

@@ -32,7 +32,7 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
         let plan = mapping.map(MappingApi::plan).transpose()?;
         let all = plan.as_ref().map_or(0, Plan::nodes);
         let history = app.balance_history().points();
-        let table = app.shard_map();
+        let table = app.shard_owners();
         Ok(Json(LoadBalance {
             nodes: per_node(&load, all),
             load,

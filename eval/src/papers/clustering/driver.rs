@@ -11,7 +11,7 @@ use doppel_contract::SubmissionOutcome;
 use doppel_model::{GroupId, PageUrl, Tau};
 use doppel_node::args::{EngineArgs, PolicyArgs, TuningArgs};
 use doppel_node::engine::LocalEngine;
-use doppel_protocol::{BATCH_MAX, GroupState, PageScan, Submission, Tier1Api, Tier1Reads as _};
+use doppel_protocol::{BATCH_PAGES_MAX, GroupState, PageScan, Submission, Tier1Api, Tier1Reads as _};
 use doppel_terminal::scratch::Scratch;
 use doppel_tier1::Rules;
 
@@ -68,7 +68,7 @@ impl Driver {
     pub(crate) fn submit(&self, mut submissions: Vec<Submission>) -> anyhow::Result<Vec<SubmissionOutcome>> {
         let mut outcomes = Vec::with_capacity(submissions.len());
         while !submissions.is_empty() {
-            let rest = submissions.split_off(submissions.len().min(BATCH_MAX));
+            let rest = submissions.split_off(submissions.len().min(BATCH_PAGES_MAX));
             outcomes.extend(self.engine.tier1.submit(std::mem::replace(&mut submissions, rest))?);
         }
         Ok(outcomes)

@@ -7,7 +7,8 @@ use doppel_contract::answer::Advice;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::{
-    BATCH_MAX, GroupPosition, GroupSummary, GroupView, LIST_MAX, PageView, Question, Tier1Error, Tier1Reads,
+    BATCH_PAGES_MAX, GroupPosition, GroupSummary, GroupView, LIST_MAX, PageView, Question, Tier1Error,
+    Tier1Reads,
 };
 
 use super::Questions;
@@ -68,8 +69,8 @@ impl Tier1Reads for QuestionReads<'_> {
 
 /// Refuses a list that is too long for one call.
 pub(in crate::service) fn check_batch(found: usize) -> Result<(), Tier1Error> {
-    if found > BATCH_MAX {
-        return Err(Tier1Error::BatchTooLarge { found, limit: BATCH_MAX });
+    if found > BATCH_PAGES_MAX {
+        return Err(Tier1Error::BatchTooLarge { found, limit: BATCH_PAGES_MAX });
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use doppel_model::{ContentHash, NodeId, PageId};
 use doppel_protocol::index_node::{
-    BATCH_MAX, ENTRIES_MAX, EntryCenter, HomePartition, IngestAnswer, IngestBatch, MovedEntry, NodeError,
-    PageContent,
+    BATCH_ORDERS_MAX, ENTRIES_MAX, EntryCenter, HomePartition, IngestAnswer, IngestBatch, MovedEntry,
+    NodeError, PageContent,
 };
 
 use super::MovedCenters;
@@ -31,11 +31,11 @@ impl LocalNode {
                 self.begin_feeding(feedings, range, epoch, changes)?;
             }
             IngestBatch::Changed { range, pages } => {
-                check_limit(pages.len(), BATCH_MAX)?;
+                check_limit(pages.len(), BATCH_ORDERS_MAX)?;
                 Self::note_changed(feedings, range, pages);
             }
             IngestBatch::Claims(claims) => {
-                check_limit(claims.len(), BATCH_MAX)?;
+                check_limit(claims.len(), BATCH_ORDERS_MAX)?;
                 self.remove_changed(feedings)?;
                 missing = self.claim(feedings, &claims);
             }

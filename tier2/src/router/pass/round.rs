@@ -14,7 +14,7 @@ use std::sync::Arc;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, NodeId, PageId, PlanVersion};
 use doppel_partitioning::{LengthVector, Plan};
-use doppel_protocol::index_node::{BATCH_MAX, NodeSearch, SearchBatch, SearchOutcome, fitting_count};
+use doppel_protocol::index_node::{BATCH_ORDERS_MAX, NodeSearch, SearchBatch, SearchOutcome, fitting_count};
 use doppel_protocol::{Search, SearchResult, VerifiedPartner};
 
 use crate::router::{Router, RouterError, version};
@@ -115,7 +115,7 @@ impl Round {
             _ => false,
         };
         let due: Vec<usize> = (0..self.searches.len()).filter(|at| is_due(&self.searches[*at])).collect();
-        for chunk in due.chunks(BATCH_MAX) {
+        for chunk in due.chunks(BATCH_ORDERS_MAX) {
             let search = |at: &usize| {
                 let PendingSearch { page, content, home, .. } = &self.searches[*at];
                 let signature = home.as_ref().and_then(|home| home.signature.clone());
@@ -186,7 +186,7 @@ impl Round {
             PendingState::Probing { subject: (signature, _), .. } => signature.as_bytes().len(),
             _ => 0,
         };
-        fitting_count(due.iter().take(BATCH_MAX).map(size))
+        fitting_count(due.iter().take(BATCH_ORDERS_MAX).map(size))
     }
 
     /// Delivers the answers, in the order of the searches.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::Plan;
-use doppel_protocol::index_node::{BATCH_MAX, NodeError, NodeOrder, OrderBatch, fitting_count};
+use doppel_protocol::index_node::{BATCH_ORDERS_MAX, NodeError, NodeOrder, OrderBatch, fitting_count};
 use doppel_protocol::{IndexCommand, Orders};
 
 use super::round::PendingSearch;
@@ -173,5 +173,5 @@ fn orders_per_call(orders: &[(u64, NodeOrder)]) -> usize {
         NodeOrder::Put { signature, .. } => signature.as_bytes().len(),
         NodeOrder::Remove { .. } => 0,
     };
-    fitting_count(orders.iter().take(BATCH_MAX).map(size))
+    fitting_count(orders.iter().take(BATCH_ORDERS_MAX).map(size))
 }

@@ -1,4 +1,4 @@
-//! Metrics of tier 2: the load of partitions and nodes.
+//! Metrics of the load of tier 2: its partitions and nodes, and the progress of a rebalance.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,12 +1,12 @@
-//! The annotations of a record, and how the text formats write them. The record itself stays byte for byte as
-//! it is.
+//! The annotation of a record, and how the text formats write its fields. The record itself stays byte for
+//! byte as it is.
 
 use memchr::memmem;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// The names of all annotations, in the order in which they are written.
-pub const NAMES: [&str; 9] = [
+/// The names of the fields of an annotation, in the order in which they are written.
+pub const ANNOTATION_FIELDS: [&str; 9] = [
     "doppel_group",
     "doppel_winner",
     "doppel_winner_file",
@@ -18,7 +18,7 @@ pub const NAMES: [&str; 9] = [
     "doppel_reason",
 ];
 
-/// The name of the only annotation that is a number. All others are texts.
+/// The name of the only field that is a number. All others are texts.
 pub(super) const SIMILARITY: &str = "doppel_similarity";
 
 /// The name by which the user finds a record in the inputs.
@@ -30,9 +30,9 @@ pub struct RecordName {
     pub id: Option<String>,
 }
 
-/// The annotations of a record. All are empty for a record that was not compared.
+/// The annotation of a record. All fields are empty for a record that was not compared.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Note {
+pub struct Annotation {
     /// The group of the page, such as `g0-1`.
     pub group: Option<String>,
     /// The URL of the group's winner.
@@ -49,9 +49,9 @@ pub struct Note {
     pub reason: Option<&'static str>,
 }
 
-impl Note {
-    /// The values as texts, in the order of [`NAMES`].
-    pub(super) fn values(&self) -> [Option<String>; NAMES.len()] {
+impl Annotation {
+    /// The values as texts, in the order of [`ANNOTATION_FIELDS`].
+    pub(super) fn values(&self) -> [Option<String>; ANNOTATION_FIELDS.len()] {
         let Self { group, winner, winner_record, duplicate_of, duplicate_of_record, similarity, reason } =
             self.clone();
         let similarity = similarity.map(|of| of.to_string());
@@ -61,8 +61,8 @@ impl Note {
         [group, winner, winner_file, winner_id, duplicate_of, file, id, similarity, reason]
     }
 
-    /// Appends the annotations as fields to a line with a JSON object. The rest of the line stays as it is.
-    /// `None` if the object has a field with the name of an annotation already.
+    /// Appends the fields to a line with a JSON object. The rest of the line stays as it is. `None` if the
+    /// object has a field with one of the names already.
     pub(super) fn append_to_json(&self, line: &[u8]) -> Option<Vec<u8>> {
         let end = memchr::memrchr(b'}', line)?;
         let (object, rest) = line.split_at(end);
@@ -71,7 +71,7 @@ impl Note {
             memmem::find_iter(object, &quoted)
                 .any(|at| object[at + quoted.len()..].trim_ascii_start().starts_with(b":"))
         };
-        if NAMES.into_iter().any(has) {
+        if ANNOTATION_FIELDS.into_iter().any(has) {
             return None;
         }
         let fields = serde_json::to_vec(&JsonFields(self)).ok()?;
@@ -81,20 +81,20 @@ impl Note {
         Some([object, separator, &fields[1..fields.len() - 1], rest].concat())
     }
 
-    /// Appends the annotations as cells to the row of a table.
+    /// Appends the fields as cells to the row of a table.
     pub(super) fn append_to_row(&self, row: &[u8], separator: u8) -> Vec<u8> {
         let values = self.values().map(Option::unwrap_or_default);
         with_cells(row, separator, values.iter().map(String::as_str))
     }
 }
 
-/// Serialises a note as a JSON object.
-struct JsonFields<'n>(&'n Note);
+/// Serialises an annotation as a JSON object.
+struct JsonFields<'a>(&'a Annotation);
 
 impl Serialize for JsonFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(NAMES.len()))?;
-        for (name, value) in NAMES.into_iter().zip(self.0.values()) {
+        let mut map = serializer.serialize_map(Some(ANNOTATION_FIELDS.len()))?;
+        for (name, value) in ANNOTATION_FIELDS.into_iter().zip(self.0.values()) {
             if name == SIMILARITY {
                 map.serialize_entry(name, &self.0.similarity)?;
             } else {
@@ -127,9 +127,9 @@ pub(super) fn with_cells<'c>(row: &[u8], separator: u8, cells: impl Iterator<Ite
 mod tests {
     use super::*;
 
-    fn note() -> Note {
+    fn annotation() -> Annotation {
         let text = |text: &str| Some(text.to_owned());
-        Note {
+        Annotation {
             group: text("g0-1"),
             winner: text("http://a/\"x\",y"),
             winner_record: RecordName { file: text("a.jsonl"), id: text("7") },
@@ -143,26 +143,26 @@ mod tests {
     #[test]
     fn annotations_are_appended_to_a_json_line_that_is_otherwise_unchanged() {
         let line = b"\xef\xbb\xbf { \"a\" : 1.50, \"b\": \"}\" } \r\n";
-        let noted = String::from_utf8(note().append_to_json(line).unwrap()).unwrap();
+        let annotated = String::from_utf8(annotation().append_to_json(line).unwrap()).unwrap();
         assert_eq!(
-            noted,
+            annotated,
             "\u{feff} { \"a\" : 1.50, \"b\": \"}\" ,\"doppel_group\":\"g0-1\",\"doppel_winner\":\"http://a/\\\"x\\\",y\",\
              \"doppel_winner_file\":\"a.jsonl\",\"doppel_winner_id\":\"7\",\"doppel_duplicate_of\":null,\
              \"doppel_duplicate_of_file\":null,\"doppel_duplicate_of_id\":null,\"doppel_similarity\":0.5,\"doppel_reason\":\"duplicate\"} \r\n"
         );
-        assert!(serde_json::from_str::<serde_json::Value>(noted.trim_start_matches('\u{feff}')).is_ok());
-        assert_eq!(note().append_to_json(noted.as_bytes()), None, "the line is annotated already");
-        let empty = Note::default().append_to_json(b"{}").unwrap();
+        assert!(serde_json::from_str::<serde_json::Value>(annotated.trim_start_matches('\u{feff}')).is_ok());
+        assert_eq!(annotation().append_to_json(annotated.as_bytes()), None, "the line is annotated already");
+        let empty = Annotation::default().append_to_json(b"{}").unwrap();
         assert!(empty.starts_with(b"{\"doppel_group\":null,") && empty.ends_with(b":null}"));
         let quoted = br#"{"text": "\"doppel_group\": 1"}"#;
-        assert!(note().append_to_json(quoted).is_some(), "a text may contain the name of an annotation");
+        assert!(annotation().append_to_json(quoted).is_some(), "a text may contain the name of a field");
     }
 
     #[test]
     fn annotations_are_appended_to_a_row_that_is_otherwise_unchanged() {
-        let noted = note().append_to_row(b"1;\"2\n\";3\r\n", b';');
-        assert_eq!(noted, b"1;\"2\n\";3;g0-1;\"http://a/\"\"x\"\",y\";a.jsonl;7;;;;0.5;duplicate\r\n");
-        assert_eq!(Note::default().append_to_row(b"1", b','), b"1,,,,,,,,,");
+        let annotated = annotation().append_to_row(b"1;\"2\n\";3\r\n", b';');
+        assert_eq!(annotated, b"1;\"2\n\";3;g0-1;\"http://a/\"\"x\"\",y\";a.jsonl;7;;;;0.5;duplicate\r\n");
+        assert_eq!(Annotation::default().append_to_row(b"1", b','), b"1,,,,,,,,,");
         assert_eq!(with_cells(b"a\n", b'\t', ["b c"].into_iter()), b"a\tb c\n");
     }
 }

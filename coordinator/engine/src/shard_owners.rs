@@ -6,12 +6,12 @@ use doppel_contract::answer::ShardAssignment;
 
 /// A versioned table that names the owner node of each shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShardMap {
+pub struct ShardOwners {
     version: u64,
     nodes: Vec<String>,
 }
 
-impl ShardMap {
+impl ShardOwners {
     /// Creates a table that never changes. `nodes` lists the owner of each shard, in shard order.
     #[must_use]
     pub fn fixed(nodes: Vec<String>) -> Self {

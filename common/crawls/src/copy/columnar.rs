@@ -14,8 +14,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use doppel_streams::{Packing, Reason, Stream};
 
+use super::annotation::{ANNOTATION_FIELDS, Annotation, SIMILARITY};
 use super::batch_writers::{ArrowBatchWriter, BatchWriter, ParquetBatchWriter};
-use super::note::{NAMES, Note, SIMILARITY};
 use super::text;
 use super::{CopyError, CopySide, Fate, Job, Sides};
 use crate::columns::ColumnFormat;
@@ -93,15 +93,15 @@ pub(super) fn copy<W: Write + Send>(
     }
 }
 
-/// The schema of the copy: the columns of the file, and those of the annotations if there are any.
+/// The schema of the copy: the columns of the file, and those of the annotation if there is one.
 fn schema(read: &SchemaRef, job: &Job<'_>) -> Result<SchemaRef, CopyError> {
     if !job.annotate {
         return Ok(Arc::clone(read));
     }
-    if NAMES.into_iter().any(|name| read.field_with_name(name).is_ok()) {
+    if ANNOTATION_FIELDS.into_iter().any(|name| read.field_with_name(name).is_ok()) {
         return Err(job.input_error(Reason::Annotated));
     }
-    let added = NAMES.into_iter().map(|name| {
+    let added = ANNOTATION_FIELDS.into_iter().map(|name| {
         let data_type = if name == SIMILARITY { DataType::Float64 } else { DataType::Utf8 };
         Arc::new(Field::new(name, data_type, true))
     });
@@ -166,9 +166,10 @@ fn copy_batch<O: BatchWriter>(
             .and_then(|rows| without_shared_data(&rows))
             .map_err(|error| job.input_error(Reason::columns(error)))?;
         if job.annotate {
-            let notes = side_fates.into_iter().map(|fate| Ok(job.note(fate)?.unwrap_or_default()));
-            let notes: Vec<Note> = notes.collect::<Result<_, CopyError>>()?;
-            rows = with_annotations(&rows, &notes, schema)
+            let annotations =
+                side_fates.into_iter().map(|fate| Ok(job.annotation(fate)?.unwrap_or_default()));
+            let annotations: Vec<Annotation> = annotations.collect::<Result<_, CopyError>>()?;
+            rows = with_annotations(&rows, &annotations, schema)
                 .map_err(|error| job.input_error(Reason::columns(error)))?;
         }
         if let Some(out) = outs.get(side) {
@@ -218,26 +219,26 @@ fn column_without_shared_data(column: &ArrayRef) -> Result<ArrayRef, ArrowError>
     })
 }
 
-/// Appends the columns of the annotations to the rows, in the order of [`NAMES`].
+/// Appends the columns of the annotations to the rows, in the order of [`ANNOTATION_FIELDS`].
 fn with_annotations(
     rows: &RecordBatch,
-    notes: &[Note],
+    annotations: &[Annotation],
     schema: &SchemaRef,
 ) -> Result<RecordBatch, ArrowError> {
-    let text = |of: fn(&Note) -> Option<&str>| -> ArrayRef {
-        Arc::new(notes.iter().map(of).collect::<StringArray>())
+    let text = |of: fn(&Annotation) -> Option<&str>| -> ArrayRef {
+        Arc::new(annotations.iter().map(of).collect::<StringArray>())
     };
     let mut columns = rows.columns().to_vec();
     columns.extend([
-        text(|note| note.group.as_deref()),
-        text(|note| note.winner.as_deref()),
-        text(|note| note.winner_record.file.as_deref()),
-        text(|note| note.winner_record.id.as_deref()),
-        text(|note| note.duplicate_of.as_deref()),
-        text(|note| note.duplicate_of_record.file.as_deref()),
-        text(|note| note.duplicate_of_record.id.as_deref()),
-        Arc::new(notes.iter().map(|note| note.similarity).collect::<Float64Array>()),
-        text(|note| note.reason),
+        text(|annotation| annotation.group.as_deref()),
+        text(|annotation| annotation.winner.as_deref()),
+        text(|annotation| annotation.winner_record.file.as_deref()),
+        text(|annotation| annotation.winner_record.id.as_deref()),
+        text(|annotation| annotation.duplicate_of.as_deref()),
+        text(|annotation| annotation.duplicate_of_record.file.as_deref()),
+        text(|annotation| annotation.duplicate_of_record.id.as_deref()),
+        Arc::new(annotations.iter().map(|annotation| annotation.similarity).collect::<Float64Array>()),
+        text(|annotation| annotation.reason),
     ]);
     RecordBatch::try_new(Arc::clone(schema), columns)
 }

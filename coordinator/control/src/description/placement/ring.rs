@@ -18,13 +18,12 @@ use doppel_model::stable_hash64;
 const POINTS: usize = 256;
 
 /// A consistent-hash ring of nodes with distinct names.
-pub struct Ring(consistent_hash_ring::Ring<Point, RingHash>);
+pub(super) struct Ring(consistent_hash_ring::Ring<Point, RingHash>);
 
 impl Ring {
     /// Builds the ring of the nodes with these names. The proposals depend on the set of names alone, not on
     /// their order. Building takes time quadratic in the number of points, about 1 s for 256 nodes.
-    #[must_use]
-    pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+    pub(super) fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
         let points = names
             .into_iter()
             .enumerate()
@@ -34,7 +33,7 @@ impl Ring {
 
     /// Proposes the nodes for `key`, best first, as indexes into the names given to [`Ring::new`]. The key
     /// must be a stable hash.
-    pub fn order(&self, key: u64) -> impl Iterator<Item = usize> {
+    pub(super) fn order(&self, key: u64) -> impl Iterator<Item = usize> {
         self.0.replicas(Key(key)).map(|point| point.at)
     }
 }
