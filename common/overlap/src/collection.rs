@@ -39,7 +39,7 @@ pub struct Document<'d> {
     pub lines: &'d [u64],
 }
 
-/// The size of one list of fingerprint records, and the time to sort the list. A list that does not fit into
+/// The size of one list of fingerprint records, and the time to end its sort. A list that does not fit into
 /// memory is a temporary file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FingerprintFile {
@@ -66,8 +66,8 @@ pub struct TableSizes {
 }
 
 /// Two central documents that share at least [`Chunking::shared`] fingerprints. A central document counts,
-/// and is not an exact copy of an earlier document that counts. Removals and versions that a later version or
-/// removal replaced do not count.
+/// and is not an exact copy of an earlier document that counts. Removals do not count. Versions that a later
+/// version or removal replaced count only if every version counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlappingPair {
     /// Document number of the first document. This number is smaller than `b`.
@@ -83,7 +83,7 @@ pub struct OverlappingPair {
 }
 
 /// A document that is an exact copy of an earlier document. Both documents count: neither is a removal, and
-/// no later version or removal replaces either.
+/// no later version or removal replaces either, unless every version counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExactCopy {
     /// Document number of the central document, the first document with this text among the documents that
@@ -270,8 +270,8 @@ pub struct DocumentCollection {
     urls: Urls,
     /// Sorted records of (fingerprint, document) for each chunking, including documents that do not count.
     chunks: Vec<Sorted<u64>>,
-    /// `live` marks the documents that count: they are neither removals nor replaced by a later version or
-    /// removal. `central` marks the documents that count and are not an exact copy of an earlier document
+    /// `live` marks the documents that count: no removals, and no replaced versions unless every version
+    /// counts. `central` marks the documents that count and are not an exact copy of an earlier document
     /// that counts.
     live: Bits,
     central: Bits,
@@ -330,8 +330,8 @@ impl DocumentCollection {
     }
 
     /// Finds all pairs of central documents that share at least [`Chunking::shared`] chunks. A central
-    /// document counts, and is not an exact copy of an earlier document that counts. Removals and versions
-    /// that a later version or removal replaced do not count. `chunking` is an index into
+    /// document counts, and is not an exact copy of an earlier document that counts. Removals do not count, nor
+    /// do replaced versions, unless every version counts. `chunking` is an index into
     /// [`chunkings`](Self::chunkings). Passes each pair to `each`, in ascending order of the first document,
     /// then of the second.
     ///

@@ -30,7 +30,7 @@ pub(crate) struct Documents {
     /// the copies.
     copies: Vec<u32>,
     /// Whether a document counts: it is not a removal, and no later version or removal of its page replaces
-    /// it.
+    /// it, unless every version counts.
     live: Bits,
     host_numbers: HashMap<Box<str>, u32>,
     host_names: Vec<Box<str>>,
@@ -155,8 +155,8 @@ impl Documents {
         self.hosts.len()
     }
 
-    /// The documents that count, by number, in ascending order. Removals do not count, nor does a version
-    /// that a later version or removal replaced.
+    /// The documents that count, by number, in ascending order. Removals do not count, nor do replaced
+    /// versions, unless every version counts.
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len() as u32).filter(|document| self.is_live(*document))
     }

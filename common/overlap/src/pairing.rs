@@ -1,8 +1,8 @@
 //! Finds the pairs of documents, or of hosts, that share enough fingerprints, by one of the two methods of
 //! Shivakumar and Garcia-Molina (1998).
 //!
-//! `by_sort` sorts all pairs. `coarse` counts pairs by hash bucket first, with the parameters that `pilot`
-//! chooses. Both methods pass the same pairs in the same order. This module runs a method and measures its
+//! `by_sort` sorts all pairs. `coarse` counts pairs by hash bucket first. Unless the caller gives parameters,
+//! `pilot` chooses them. Both methods pass the same pairs in the same order. This module runs a method and measures its
 //! time, memory, and disk space.
 
 mod by_sort;

@@ -17,8 +17,8 @@ const BANDS: [u64; 6] = [1, 2, 3, 10, 100, 1_000];
 /// replicas. Only documents that count are included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplicaStatistics {
-    /// Number of documents that count. Removals do not count, nor does a version of a page that a later
-    /// version or removal replaced.
+    /// Number of documents that count. Removals do not count. Versions that a later version or removal
+    /// replaced count only if every version counts.
     pub pages: u64,
     /// Total size, in bytes, of the documents that count.
     pub bytes: u64,
