@@ -330,8 +330,8 @@ impl DocumentCollection {
     }
 
     /// Finds all pairs of central documents that share at least [`Chunking::shared`] chunks. A central
-    /// document counts, and is not an exact copy of an earlier document that counts. Removals do not count, nor
-    /// do replaced versions, unless every version counts. `chunking` is an index into
+    /// document counts, and is not an exact copy of an earlier document that counts. Removals do not count,
+    /// nor do replaced versions, unless every version counts. `chunking` is an index into
     /// [`chunkings`](Self::chunkings). Passes each pair to `each`, in ascending order of the first document,
     /// then of the second.
     ///

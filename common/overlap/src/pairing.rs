@@ -2,8 +2,8 @@
 //! Shivakumar and Garcia-Molina (1998).
 //!
 //! `by_sort` sorts all pairs. `coarse` counts pairs by hash bucket first. Unless the caller gives parameters,
-//! `pilot` chooses them. Both methods pass the same pairs in the same order. This module runs a method and measures its
-//! time, memory, and disk space.
+//! `pilot` chooses them. Both methods pass the same pairs in the same order. This module runs a method and
+//! measures its time, memory, and disk space.
 
 mod by_sort;
 mod coarse;
