@@ -11,7 +11,7 @@
 //! pair that shares several keys is compared only for the first of these keys.
 //!
 //! Most contents of a run may be unlinked, such as pages made from one template. If a run compares too many
-//! pairs in vain, its contents are compared by what is special in each of them ([`Refinement`]).
+//! pairs in vain, its contents are compared by their differences from a template ([`refinement`]).
 //!
 //! Invariant: the components depend only on which pairs are linked, not on the order in which the threads
 //! work.
@@ -137,7 +137,8 @@ impl<E: Send + Sync> Turn<'_, E> {
     /// Compares the contents of a run, smallest first, and connects linked contents.
     fn connect_run(&self, run: &[SortEntry]) -> Result<(), E> {
         let mut trees: Vec<Tree<SortEntry>> = Vec::new();
-        let mut trials = Trials::new(self.columns.limits, run.len());
+        let hashes = run.iter().map(|entry| u64::from(entry.size)).sum();
+        let mut trials = Trials::new(self.columns.limits, run.len(), hashes);
         let mut refinement = RunRefinement::Untried;
         for content in run {
             if self.stop.load(Ordering::Relaxed) {

@@ -139,7 +139,8 @@ fn a_pair_with_many_keys_in_common_is_compared_once() {
 }
 
 /// Policies whose runs are refined.
-const METRICS: [&str; 6] = [
+const METRICS: [&str; 7] = [
+    "jaccard:tau=0.3",
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",
     "jaccard:tau=0.9",
@@ -185,7 +186,7 @@ proptest! {
     ) {
         let policy: Policy = policy.parse().unwrap();
         let mut contents = Contents::new(policy);
-        contents.limits = RefinementLimits { visits_free, visits_per_content: 0, budget_per_visit };
+        contents.limits = RefinementLimits { visits_free, visits_per_content: 0, hashes_per_visit: u64::MAX, budget_per_visit };
         let mut distinct: Vec<Arc<Signature>> = Vec::new();
         for signature in family(policy, seed, 200, (own_max, vocabulary)) {
             if contents.add(&signature).1 {
@@ -203,7 +204,12 @@ proptest! {
 fn a_signature_that_cannot_be_read_ends_the_join_with_its_error() {
     let policy = Policy::default();
     let mut contents = Contents::new(policy);
-    contents.limits = RefinementLimits { visits_free: 100, visits_per_content: 0, budget_per_visit: 1 << 40 };
+    contents.limits = RefinementLimits {
+        visits_free: 100,
+        visits_per_content: 0,
+        hashes_per_visit: u64::MAX,
+        budget_per_visit: 1 << 40,
+    };
     let mut distinct: Vec<Arc<Signature>> = Vec::new();
     for signature in family(policy, 1, 300, (9, 1 << 40)) {
         if contents.add(&signature).1 {

@@ -122,6 +122,22 @@ mod tests {
     }
 
     #[test]
+    fn sets_are_similar_if_they_differ_in_few_elements() {
+        for tau in ["0.3", "0.8", "0.95"] {
+            let tau: Tau = tau.parse().unwrap();
+            for a in 1..60 {
+                for (b, shared) in (1..=a).flat_map(|b| (0..=b).map(move |shared| (b, shared))) {
+                    let differing = a + b - 2 * shared;
+                    let is_similar = tau.differing_max(a + b).is_some_and(|max| differing <= max);
+                    assert_eq!(tau.exceeded_by(shared, a, b), is_similar, "{tau} {shared} of {a} and {b}");
+                }
+            }
+        }
+        let tau: Tau = "0.8".parse().unwrap();
+        assert_eq!(tau.differing_max(0), None);
+    }
+
+    #[test]
     fn valid_text_round_trips_and_other_text_is_refused() {
         for text in ["0.8", "0.3", "0.5", "0.9", "0.85", "0.9999"] {
             assert_eq!(text.parse::<Tau>().unwrap().to_string(), text);

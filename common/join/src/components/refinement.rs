@@ -13,8 +13,8 @@
 //! The refinement of some families costs more than their pairs, so every refinement has a [`Budget`]. One that
 //! does not suffice leaves pairs uncompared, and the caller goes on to compare all pairs.
 //!
-//! Invariant: a pair is compared in exactly one list, that of its first common differences. The lists
-//! together compare every pair that may be linked.
+//! Invariant: the lists together compare every pair that may be linked, and each pair in only one list, that of
+//! its first common differences. A pair is compared again only after a refinement has given up.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -52,7 +52,8 @@ pub(super) enum RunRefinement<'t, 'b, E> {
 }
 
 impl<'t, 'b, E: Send + Sync> RunRefinement<'t, 'b, E> {
-    /// Connects the linked contents of a run with at most about `visits` visits. Returns whether that sufficed.
+    /// Connects the linked contents of a run. Gives up after about `visits` visits. Returns whether they
+    /// sufficed.
     pub(super) fn connect(
         &mut self,
         turn: &'t Turn<'b, E>,
@@ -74,8 +75,6 @@ pub(super) struct Refinement<'t, 'b, E> {
     turn: &'t Turn<'b, E>,
     key: u32,
     tau: Tau,
-    /// The most hashes in which any member may differ from a near-duplicate in this run.
-    differing_max: u32,
     /// The contents of the run, those with fewest differences first.
     members: Vec<Member>,
     /// The first differences of all members, one member after the other.
@@ -108,8 +107,7 @@ impl<'t, 'b, E: Send + Sync> Refinement<'t, 'b, E> {
     /// differences need too much memory.
     fn prepare(turn: &'t Turn<'b, E>, run: &[SortEntry]) -> Result<Option<Self>, E> {
         let (Some(tau), Some(last)) = (turn.columns.policy.metric(), run.last()) else { return Ok(None) };
-        let mut this =
-            Self { turn, key: last.key, tau, differing_max: 0, members: Vec::new(), differences: Vec::new() };
+        let mut this = Self { turn, key: last.key, tau, members: Vec::new(), differences: Vec::new() };
         let order = this.learn(run)?;
         let of = |entry: &SortEntry| {
             let size_max = largest_partner(tau, entry.size).min(last.size);
@@ -119,7 +117,7 @@ impl<'t, 'b, E: Send + Sync> Refinement<'t, 'b, E> {
                 order.differences(&*(turn.read)(entry.content)?, &mut differences);
             }
             let count = differences.len() as u32;
-            // Positions beyond are in no list, whatever the partner.
+            // No prefix is longer, whatever the partner.
             differences.truncate(differing_max as usize + 1 + DEPTH_MAX);
             differences.shrink_to_fit();
             turn.differences.spend(differences.len() as u64);
@@ -136,7 +134,6 @@ impl<'t, 'b, E: Send + Sync> Refinement<'t, 'b, E> {
         this.differences.reserve_exact(held);
         for (mut member, differences) in all {
             member.start = this.differences.len();
-            this.differing_max = this.differing_max.max(member.differing_max);
             this.members.push(member);
             this.differences.extend(differences);
         }
@@ -224,26 +221,26 @@ impl<'t, 'b, E: Send + Sync> Refinement<'t, 'b, E> {
     /// the list, its members have `depth` others in common. Returns whether the budget sufficed.
     fn connect_list(&self, list: &[Entry], depth: usize, budget: &Budget) -> Result<bool, E> {
         let mut trees: Vec<ListTree> = Vec::new();
-        let mut trials = Trials::new(self.turn.columns.limits, list.len());
+        let mut trials = Trials::new(self.turn.columns.limits, list.len(), 0);
         for entry in list {
             if self.turn.stop.load(Ordering::Relaxed) {
                 return Ok(true);
             }
             let member = self.members[entry.member as usize];
             // Members come with ascending numbers of differences, so a tree that is out of reach stays so.
-            let fewest = member.count.saturating_sub(self.differing_max);
-            trees.retain(|tree| tree.count_max >= fewest && tree.reach >= i64::from(member.count));
+            trees.retain(|tree| tree.reach >= i64::from(member.count));
+            let reach = self.reach(*entry, depth);
             let mut partners = Partners {
                 refinement: self,
                 entry: *entry,
                 depth,
-                fewest,
-                most: self.reach(*entry, depth, member.differing_max),
-                visits: 0,
+                count_min: member.count.saturating_sub(member.differing_max),
+                count_max: reach,
+                // The scan of a tree is a visit, too.
+                visits: trees.iter().map(|tree| tree.tree.lists().len() as u64).sum(),
                 signature: OnceLock::new(),
             };
-            let reach = self.reach(*entry, depth, self.differing_max);
-            let mut merged = ListTree { tree: Tree::default(), count_max: member.count, reach };
+            let mut merged = ListTree { tree: Tree::default(), reach };
             let mut failure = None;
             trees.retain_mut(|tree| {
                 let is_linked = failure.is_none()
@@ -285,11 +282,10 @@ impl<'t, 'b, E: Send + Sync> Refinement<'t, 'b, E> {
         Ok(true)
     }
 
-    /// The most differences that a partner of an entry can have, if near-duplicates differ in at most
-    /// `differing_max` hashes. The partner needs more differences in common, the more it has, and they must
-    /// follow the position of the entry.
-    fn reach(&self, entry: Entry, depth: usize, differing_max: u32) -> i64 {
-        let count = self.members[entry.member as usize].count;
+    /// The most differences that a partner of an entry can have. The partner needs more differences in common,
+    /// the more it has, and they must follow the position of the entry.
+    fn reach(&self, entry: Entry, depth: usize) -> i64 {
+        let Member { count, differing_max, .. } = self.members[entry.member as usize];
         i64::from(count) + i64::from(differing_max) - 2 * (i64::from(entry.position) - depth as i64)
     }
 
@@ -298,7 +294,7 @@ impl<'t, 'b, E: Send + Sync> Refinement<'t, 'b, E> {
     fn may_be_linked(&self, entry: Entry, x: &Member, other: Entry, y: &Member, depth: usize) -> bool {
         let sum = u64::from(x.content.size) + u64::from(y.content.size);
         let Some(differing_max) = self.tau.differing_max(sum) else { return false };
-        let differing_max = differing_max as u32;
+        let differing_max = u32::try_from(differing_max).unwrap_or(u32::MAX);
         if x.count - y.count > differing_max {
             return false;
         }
@@ -336,8 +332,6 @@ impl<'t, 'b, E: Send + Sync> Refinement<'t, 'b, E> {
 /// Members of a list that are known to be connected.
 struct ListTree {
     tree: Tree<Entry>,
-    /// The most differences of a member.
-    count_max: u32,
     /// The most differences of a partner that any member can have in this list.
     reach: i64,
 }
@@ -348,10 +342,10 @@ struct Partners<'r, 't, 'b, E> {
     entry: Entry,
     /// Number of differences that the members of the list have in common before the one that names it.
     depth: usize,
-    /// The number of differences of a partner is from `fewest` to `most`.
-    fewest: u32,
-    most: i64,
-    /// Number of members that were visited, whether or not they were linked.
+    /// The number of differences of a partner is from `count_min` to `count_max`.
+    count_min: u32,
+    count_max: i64,
+    /// Number of visits of members and of lists of trees.
     visits: u64,
     /// Caches the signature of the member.
     signature: OnceLock<Arc<Signature>>,
@@ -369,11 +363,11 @@ impl<E: Send + Sync> Partners<'_, '_, '_, E> {
             return Ok(true);
         }
         for list in tree.lists() {
-            let end =
-                list.partition_point(|other| i64::from(members[other.member as usize].count) <= self.most);
+            let end = list
+                .partition_point(|other| i64::from(members[other.member as usize].count) <= self.count_max);
             for other in list[..end].iter().rev() {
                 let y = members[other.member as usize];
-                if y.count < self.fewest {
+                if y.count < self.count_min {
                     break;
                 }
                 self.visits += 1;

@@ -71,3 +71,14 @@ fn a_refinement_ends_when_its_budget_or_memory_is_spent() {
     assert!(!refine(&pages, 1_000, 100).0);
     assert!(refine(&pages, 1_000, 500 * 100).0);
 }
+
+#[test]
+fn a_long_content_in_the_run_does_not_raise_the_cost() {
+    let mut pages = pages(2_000);
+    let mut random = Random::new(2);
+    let long: Vec<u64> = (0..700).map(|_| random.below(1 << 40)).collect();
+    pages.push(Arc::new(
+        Signer::new(Policy::default()).sign(Features { tokens: &long, ..Features::default() }),
+    ));
+    assert!(refine(&pages, 50, DIFFERENCES_MAX).0);
+}
