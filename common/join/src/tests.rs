@@ -138,6 +138,20 @@ fn a_pair_with_many_keys_in_common_is_compared_once() {
     assert!((pairs..pairs + 2 * pages.len()).contains(&reads), "{reads} reads for {pairs} pairs");
 }
 
+/// Limits under which small runs are refined.
+const EARLY: RefinementLimits = RefinementLimits {
+    visits_free: 0,
+    visits_per_content: 0,
+    hashes_per_visit: u64::MAX,
+    budget_per_visit: 1,
+};
+
+/// Adds signatures, and returns those of the distinct contents, in the order of their numbers.
+fn add_all(contents: &mut Contents, mut signatures: Vec<Arc<Signature>>) -> Vec<Arc<Signature>> {
+    signatures.retain(|signature| contents.add(signature).1);
+    signatures
+}
+
 /// Policies whose runs are refined.
 const METRICS: [&str; 7] = [
     "jaccard:tau=0.3",
@@ -186,13 +200,8 @@ proptest! {
     ) {
         let policy: Policy = policy.parse().unwrap();
         let mut contents = Contents::new(policy);
-        contents.limits = RefinementLimits { visits_free, visits_per_content: 0, hashes_per_visit: u64::MAX, budget_per_visit };
-        let mut distinct: Vec<Arc<Signature>> = Vec::new();
-        for signature in family(policy, seed, 200, (own_max, vocabulary)) {
-            if contents.add(&signature).1 {
-                distinct.push(signature);
-            }
-        }
+        contents.limits = RefinementLimits { visits_free, budget_per_visit, ..EARLY };
+        let distinct = add_all(&mut contents, family(policy, seed, 200, (own_max, vocabulary)));
         let read = |content: ContentIndex| Ok::<_, Infallible>(Arc::clone(&distinct[content.0 as usize]));
         let Ok(roots) = contents.components(&read, |_| true);
         let roots: Vec<usize> = roots.into_iter().map(|root| root.0 as usize).collect();
@@ -204,18 +213,8 @@ proptest! {
 fn a_signature_that_cannot_be_read_ends_the_join_with_its_error() {
     let policy = Policy::default();
     let mut contents = Contents::new(policy);
-    contents.limits = RefinementLimits {
-        visits_free: 100,
-        visits_per_content: 0,
-        hashes_per_visit: u64::MAX,
-        budget_per_visit: 1 << 40,
-    };
-    let mut distinct: Vec<Arc<Signature>> = Vec::new();
-    for signature in family(policy, 1, 300, (9, 1 << 40)) {
-        if contents.add(&signature).1 {
-            distinct.push(signature);
-        }
-    }
+    contents.limits = RefinementLimits { visits_free: 100, budget_per_visit: 1 << 40, ..EARLY };
+    let distinct = add_all(&mut contents, family(policy, 1, 300, (9, 1 << 40)));
     let reads = AtomicUsize::new(0);
     let join = |readable: usize| {
         let read = |content: ContentIndex| {

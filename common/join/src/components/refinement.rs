@@ -76,7 +76,6 @@ impl<'t, 'b, E: Send + Sync> RunRefinement<'t, 'b, E> {
 /// A run, with the differences of its contents.
 pub(super) struct Refinement<'t, 'b, E> {
     turn: &'t Turn<'b, E>,
-    key: u32,
     tau: Tau,
     /// The contents of the run, those with fewest differences first.
     members: Vec<Member>,
@@ -110,7 +109,7 @@ impl<'t, 'b, E: Send + Sync> Refinement<'t, 'b, E> {
     /// differences need too much memory.
     fn prepare(turn: &'t Turn<'b, E>, run: &[SortEntry]) -> Result<Option<Self>, E> {
         let (Some(tau), Some(last)) = (turn.columns.policy.metric(), run.last()) else { return Ok(None) };
-        let mut this = Self { turn, key: last.key, tau, members: Vec::new(), differences: Vec::new() };
+        let mut this = Self { turn, tau, members: Vec::new(), differences: Vec::new() };
         let order = this.learn(run)?;
         let of = |entry: &SortEntry| {
             let size_max = largest_partner(tau, entry.size).min(last.size);
@@ -311,7 +310,7 @@ impl<'t, 'b, E: Send + Sync> Refinement<'t, 'b, E> {
             parity::differing(columns.bitmap(x.content.content), columns.bitmap(y.content.content));
         differing <= differing_max
             && self.common_before(entry, other) == depth
-            && !self.turn.is_earlier_candidate(SortEntry { key: self.key, ..x.content }, y.content.content)
+            && !self.turn.is_earlier_candidate(x.content, y.content.content)
     }
 
     /// Number of differences that two members have in common before those that name their list.
