@@ -114,7 +114,7 @@ pub struct CollectionBuilder {
     chunkings: Vec<Chunking>,
     documents: Documents,
     urls: Urls,
-    /// Records of (URL hash, document). `None` if every version of a page is a document of its own.
+    /// Records of (URL hash, document). `None` if every version of a page counts.
     versions: Option<Sorter<u128>>,
     /// Records of (hash of the text, document), without documents that must not count as copies.
     texts: Sorter<u128>,

@@ -58,9 +58,10 @@ impl Documents {
         })
     }
 
-    /// Bytes of memory that a document takes here and elsewhere in the crate: four columns, a column per
-    /// chunking, the end offset of its URL, a place in a group of documents with a common fingerprint, and
-    /// entries in the replica counts and in the bit vectors.
+    /// Estimates how many bytes of memory a document takes here and elsewhere in the crate: four columns, a
+    /// column per chunking, the end offset of its URL, a place in a group of documents with a common
+    /// fingerprint, and entries in the replica counts and in the bit vectors. The text of the URL and the
+    /// sorted records have claims of their own.
     fn document_bytes(&self) -> u64 {
         4 * (4 + self.chunks.len() as u64) + 8 + 4 + 8
     }

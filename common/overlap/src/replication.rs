@@ -62,9 +62,9 @@ impl<'d> ReplicationCounter<'d> {
         Self { documents, near, skipped }
     }
 
-    /// Adds a pair of central documents that share enough fingerprints. `a` must be smaller than `b`, and
-    /// must not be smaller than in the previous call. Then all pairs that could make a crawler skip `a` have
-    /// been added before.
+    /// Adds a pair of central documents that share enough fingerprints. Each pair must be added once. `a` must
+    /// be smaller than `b`, and must not be smaller than in the previous call. Then all pairs that could make
+    /// a crawler skip `a` have been added before.
     pub(crate) fn add(&mut self, a: u32, b: u32) {
         for (one, other) in [(a, b), (b, a)] {
             let near = &mut self.near[one as usize];

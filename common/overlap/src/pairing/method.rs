@@ -1,4 +1,5 @@
-//! The choice between the two pairing methods, and the statistics of a pairing.
+//! The types of a pairing: the method and its parameters, which the caller chooses, the receiver of the pairs,
+//! and the statistics.
 
 use serde::Serialize;
 

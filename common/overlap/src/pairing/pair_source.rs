@@ -63,8 +63,9 @@ pub(crate) struct Groups<'s> {
 }
 
 impl Groups<'_> {
-    /// Reads the documents or hosts of the next fingerprint, in ascending order. A group can have fewer than
-    /// two members. `None` after the last fingerprint.
+    /// Reads the group of the next fingerprint. Fingerprints ascend, and so do the members of a group. A group
+    /// has only the documents or hosts that take part, so it can have fewer than two members. `None` after the
+    /// last fingerprint.
     pub(crate) fn next(&mut self) -> Result<Option<&[u32]>, OverlapError> {
         let Some(first) = self.head else { return Ok(None) };
         self.documents.clear();

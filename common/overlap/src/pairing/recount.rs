@@ -1,4 +1,4 @@
-//! Counts candidate pairs exactly.
+//! Counts exactly how many fingerprints each candidate pair shares.
 
 use crate::budget::{Budget, MemoryClaim};
 use crate::error::OverlapError;
