@@ -353,7 +353,7 @@ impl<'a> Advisor<'a> {
         let GroupSummary { group, quarantined, members, .. } = summary;
         let note = quarantined.then(|| {
             format!(
-                "group {group} with {members} members is in quarantine for the number of its contents, until an operator repairs it"
+                "group {group} with {members} members is in quarantine for the number of its contents, until an operator repairs it or a recomputation finds few enough contents"
             )
         });
         let winner = GroupWinner { group, usual: url.clone(), url, quarantined, note };

@@ -146,7 +146,10 @@ fn groups(report: &GroupSizes, out: &mut dyn Write) -> io::Result<()> {
     let more = if report.truncated { " and more" } else { "" };
     let quarantined = match report.quarantined {
         0 => String::new(),
-        number => format!(", {} quarantined for their contents until `doppel repair ID`", count(number)),
+        number => format!(
+            ", {} quarantined for their contents; `doppel repair ID` ends a quarantine",
+            count(number)
+        ),
     };
     let age = report.age_ms.map(|age| format!(", {}", as_of(age))).unwrap_or_default();
     writeln!(out, "{}{more}{quarantined}{age}", plural(report.groups, "group"))?;

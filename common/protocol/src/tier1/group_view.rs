@@ -91,7 +91,8 @@ pub struct GroupSummary {
     /// Whether the group lost or changed a member and has to be recomputed.
     pub dirty: bool,
     /// Whether the group is quarantined because it has too many distinct contents. Its members are not
-    /// reported as duplicates until an operator repairs the group.
+    /// reported as duplicates until an operator repairs the group or a recomputation finds few enough
+    /// contents.
     pub quarantined: bool,
 }
 

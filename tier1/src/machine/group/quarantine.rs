@@ -1,5 +1,5 @@
-//! Quarantine: a group with more distinct contents than the limit gives no advice, until an operator has
-//! looked at it.
+//! Quarantine: a group with more distinct contents than the limit reports no member as a duplicate. An
+//! operator's repair ends a quarantine, and so does a recomputation that finds few enough contents.
 //!
 //! Pages with one content count once, so copies never cause a quarantine. At rest a group is quarantined if
 //! and only if its members have more distinct contents than `group_members_max`, and more than twice the

@@ -169,14 +169,14 @@ impl Background {
         }
     }
 
-    /// Logs the begin or end of a quarantine, because only an operator can end one by a repair.
+    /// Logs the begin or end of a quarantine, because an operator has to decide whether to repair the group.
     fn tell_quarantine(&self, group: GroupId, members: u64, begins: bool, into: Option<GroupId>) {
         let range = self.range;
         if begins {
             tracing::warn!(
                 %group, members, range = range.0,
                 "the group has more distinct contents than --group-members-max allows, and is quarantined: all its pages are kept until \
-                 `doppel repair` has recomputed it"
+                 `doppel repair` has recomputed it, or a recomputation finds few enough contents"
             );
         } else if let Some(into) = into {
             tracing::info!(%group, members, range = range.0, %into, "the group is not quarantined any more: it was merged");

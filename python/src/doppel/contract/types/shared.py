@@ -67,7 +67,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     quarantined: bool
     """Whether the group is quarantined because it has too many distinct contents. Its members are not reported
-    as duplicates until an operator repairs the group.
+    as duplicates until an operator repairs the group or a recomputation finds few enough contents.
     """
 
     secondaries: int
