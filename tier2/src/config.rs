@@ -9,6 +9,7 @@ use doppel_partitioning::{MappingError, NODES_MAX, PARTITIONS_MAX};
 use doppel_protocol::index_node::SearchLimits;
 
 use crate::error::Error;
+use crate::node::partition::buckets::CrowdingLimits;
 
 /// Default number of partitions if there are several nodes.
 const PARTITIONS: u32 = 16;
@@ -37,6 +38,8 @@ pub struct Config {
     pub dimensions: usize,
     /// Number of waiting orders at which a pass starts at once.
     pub batch_max: usize,
+    /// When a bucket of the candidate tables is crowded, so that its entries get keys that distinguish them.
+    pub crowding: CrowdingLimits,
     /// How much searches may cost before the searches of other clients get their turn.
     pub search_limits: SearchLimits,
     /// How long the first order of a pass waits for more orders.
@@ -62,6 +65,7 @@ impl Config {
             partitions: None,
             dimensions: 3,
             batch_max: 5_000,
+            crowding: CrowdingLimits::DEFAULT,
             search_limits: SEARCH_LIMITS,
             batch_age: Duration::from_millis(50),
             threads: thread::available_parallelism().map_or(1, usize::from),

@@ -43,6 +43,7 @@ mod state_files;
 pub use config::{Config, SNAPSHOT_PAUSE};
 pub use embedded::Tier2;
 pub use error::Error;
+pub use node::partition::buckets::CrowdingLimits;
 pub use own_process::{NodeProcess, NodeSettings};
 pub use state_files::StateFiles;
 

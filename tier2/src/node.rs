@@ -7,12 +7,13 @@
 //! | `batch`, `search` | batches of searches; one search, its findings, and how its cost stays low |
 //! | `core` | tables and signatures together; storing the findings of a search; the load |
 //! | `tables` | where each content is; which page of a content is compared |
-//! | `partition` | the entries of a partition: columns, pages, bands |
+//! | `partition` | the entries of a partition: columns, pages, candidate tables, families |
 //! | `transfer` | export of entries that leave; ingestion of contents and entries that come |
 //! | `feeding` | a range names everything that the node must store |
 //! | `repeats` | pages that have to be searched for again |
 //! | `signatures` | access to signatures: in a file of the node, in the store of tier 1, or fetched |
 //! | `snapshot`, `scan` | filling the tables at a start, from a snapshot or from all signatures |
+//! | `refinement` | other keys for the entries of crowded buckets |
 //! | `renewal`, `hosting` | rebuilding tables and compaction; partitions that come and go |
 //! | `sample` | a sample of the contents, from which the router makes plans |
 //!
@@ -29,11 +30,12 @@ mod feeding;
 mod hosting;
 mod orders;
 pub(crate) mod partition;
+mod refinement;
 mod renewal;
 mod repeats;
 mod sample;
 mod scan;
-mod search;
+pub(crate) mod search;
 pub(crate) mod signatures;
 pub(crate) mod snapshot;
 pub(crate) mod tables;
@@ -56,6 +58,7 @@ use doppel_protocol::{LogPosition, PageRange, Repeat, SignatureSource, StoredSig
 use self::core::Core;
 use crate::error::Error;
 use feeding::Feedings;
+use partition::buckets::CrowdingLimits;
 use repeats::Repeats;
 use search::interruption::InterruptedSearches;
 use snapshot::{SnapshotMoments, SnapshotStatus};
@@ -71,6 +74,8 @@ pub(crate) struct NodeConfig {
     /// Directory of the node. The node creates it if it does not exist.
     pub(crate) dir: PathBuf,
     pub(crate) policy: Policy,
+    /// When a bucket of the candidate tables is crowded.
+    pub(crate) crowding: CrowdingLimits,
     /// Incarnation with which the node begins. Every start of a node has a different one.
     pub(crate) incarnation: Incarnation,
     /// Threads that compare signatures. `None` if the calling thread compares.

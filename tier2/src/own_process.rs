@@ -19,6 +19,7 @@ use doppel_protocol::{LogPosition, Repeat, SignatureSource};
 
 use crate::error::Error;
 use crate::incarnations::next_incarnation;
+use crate::node::partition::buckets::CrowdingLimits;
 use crate::node::{LocalNode, NodeConfig};
 use crate::setup::{lock, pool};
 
@@ -60,7 +61,15 @@ impl NodeProcess {
         let NodeSettings { dir, id, policy, threads } = settings;
         let lock = lock(&dir)?;
         let pool = pool(threads)?;
-        let config = NodeConfig { id, dir, policy, incarnation: next_incarnation(), pool, stored: None };
+        let config = NodeConfig {
+            id,
+            dir,
+            policy,
+            crowding: CrowdingLimits::DEFAULT,
+            incarnation: next_incarnation(),
+            pool,
+            stored: None,
+        };
         let node = Arc::new(LocalNode::open(config.clone(), Arc::clone(&source))?);
         Ok(Self { config, source, current: RwLock::new(CurrentNode { session: None, node }), _lock: lock })
     }

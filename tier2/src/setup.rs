@@ -25,6 +25,7 @@ pub(crate) fn node_config(
         id,
         dir: config.dir.join(node_dir(id)),
         policy: config.policy,
+        crowding: config.crowding,
         incarnation,
         pool,
         stored: None,

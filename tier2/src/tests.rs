@@ -1,10 +1,11 @@
 //! Tests of the index against its definition, with generated and real collections.
 
-mod bands;
+mod candidates;
 mod centers;
 mod disk;
 mod epochs;
 mod fail_over;
+mod families;
 mod far;
 mod history;
 mod mapping;

@@ -21,7 +21,6 @@ mod atomic_union_find;
 mod budget;
 mod components;
 mod contents;
-mod family;
 mod signatures;
 mod sort_keys;
 #[cfg(test)]

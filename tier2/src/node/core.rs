@@ -10,7 +10,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::LengthVector;
 
-use super::partition::bands::SignatureBandKeys;
+use super::partition::candidates::EntryKeys;
 use super::partition::columns::{OWED, SignatureRecord};
 use super::partition::local_index::LocalIndex;
 use super::signatures::NodeSignatures;
@@ -58,33 +58,33 @@ impl Core {
         }
     }
 
-    /// The band keys that [`remove`](Self::remove) needs. The list is empty if the entry is in no candidate
+    /// The keys that [`remove`](Self::remove) needs. The list is empty if the entry is in no candidate
     /// table, or stays there unchanged. `None` if no page has the signature any more.
-    pub(crate) fn band_keys_to_remove(
+    pub(crate) fn keys_to_remove(
         &self,
         page: PageId,
         content: ContentHash,
         fetched: &FetchedSignatures,
-    ) -> Result<Option<SignatureBandKeys>, MissingSignature> {
-        let Some(entry) = self.tables.find(content) else { return Ok(Some(SignatureBandKeys::new())) };
+    ) -> Result<Option<EntryKeys>, MissingSignature> {
+        let Some(entry) = self.tables.find(content) else { return Ok(Some(EntryKeys::new())) };
         let columns = &self.tables.partition(entry).columns;
         if columns.page(entry.slot) != page {
-            return Ok(Some(SignatureBandKeys::new()));
+            return Ok(Some(EntryKeys::new()));
         }
-        self.band_keys_of(entry, fetched)
+        self.keys_of(entry, fetched)
     }
 
-    /// The band keys of an entry. `None` if no page has its signature any more.
-    pub(crate) fn band_keys_of(
+    /// The keys of an entry. `None` if no page has its signature any more.
+    pub(crate) fn keys_of(
         &self,
         entry: EntryRef,
         fetched: &FetchedSignatures,
-    ) -> Result<Option<SignatureBandKeys>, MissingSignature> {
+    ) -> Result<Option<EntryKeys>, MissingSignature> {
         if !self.tables.partition(entry).columns.is_comparable(entry.slot) {
-            return Ok(Some(SignatureBandKeys::new()));
+            return Ok(Some(EntryKeys::new()));
         }
         let read = self.read(entry, fetched, &mut Vec::new())?;
-        Ok(read.map(|read| self.tables.band_keys(&read.signature)))
+        Ok(read.map(|read| self.tables.entry_keys(entry.partition, &read.signature)))
     }
 
     /// Removes the content from `page`. If it was the last page, the entry is removed too. Returns the new
@@ -93,7 +93,7 @@ impl Core {
         &mut self,
         page: PageId,
         content: ContentHash,
-        band_keys: Option<SignatureBandKeys>,
+        keys: Option<EntryKeys>,
     ) -> Option<PageId> {
         let entry = self.tables.find(content)?;
         let partition = self.tables.partition_mut(entry);
@@ -102,25 +102,25 @@ impl Core {
             return None;
         }
         let next = partition.pages.pop(entry.slot);
-        match (band_keys, next) {
-            (Some(band_keys), Some(next)) => {
-                self.tables.renew(entry, &band_keys, next);
+        match (keys, next) {
+            (Some(keys), Some(next)) => {
+                self.tables.renew(entry, &keys, next);
                 if let Some(record) = self.signatures.record_for_page(next) {
                     self.tables.partition_mut(entry).columns.set_record(entry.slot, record);
                 }
                 return Some(next);
             }
-            (band_keys, _) => self.drop_entry(entry, band_keys),
+            (keys, _) => self.drop_entry(entry, keys),
         }
         None
     }
 
     /// Removes an entry with all its pages.
-    pub(crate) fn drop_entry(&mut self, entry: EntryRef, band_keys: Option<SignatureBandKeys>) {
+    pub(crate) fn drop_entry(&mut self, entry: EntryRef, keys: Option<EntryKeys>) {
         self.release(entry);
         self.tables.partition_mut(entry).pages.clear(entry.slot);
-        match band_keys {
-            Some(band_keys) => self.tables.remove(entry, &band_keys),
+        match keys {
+            Some(keys) => self.tables.remove(entry, &keys),
             None => self.tables.abandon(entry),
         }
     }

@@ -49,10 +49,10 @@ impl LocalNode {
         if self.read().tables.find(content).is_none() {
             return Ok(());
         }
-        let band_keys = with_fetched(&*self.source, |fetched| {
-            self.read().band_keys_to_remove(page, content, fetched).map_err(|missing| vec![missing])
+        let keys = with_fetched(&*self.source, |fetched| {
+            self.read().keys_to_remove(page, content, fetched).map_err(|missing| vec![missing])
         })?;
-        let next = self.write().remove(page, content, band_keys);
+        let next = self.write().remove(page, content, keys);
         if let Some(next) = next {
             let of = PageRange::of(&self.hosted().ranges, next).unwrap_or(range);
             self.with_repeats(of, |repeats| repeats.push(next, content));

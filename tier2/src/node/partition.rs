@@ -1,8 +1,9 @@
 //! A partition: the entries of one box in the space of length vectors, and the tables that find them.
 
-pub(crate) mod bands;
-mod buckets;
+pub(crate) mod buckets;
+pub(crate) mod candidates;
 pub(crate) mod columns;
+pub(crate) mod families;
 pub(super) mod local_index;
 pub(crate) mod pages;
 
@@ -15,8 +16,9 @@ use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 use hashbrown::HashSet;
 
 use crate::seed::Seeded;
-use bands::{BandTables, SignatureBandKeys};
+use candidates::{CandidateTables, EntryKeys};
 use columns::{ColumnEntry, Columns};
+use families::Families;
 use pages::FurtherPages;
 
 /// What a partition is used for.
@@ -46,7 +48,8 @@ pub(crate) struct Partition {
     /// partition is not being copied.
     pub(crate) changed: Option<HashSet<ContentHash, Seeded>>,
     pub(crate) columns: Columns,
-    pub(crate) bands: BandTables,
+    pub(crate) candidates: CandidateTables,
+    pub(crate) families: Families,
     pub(crate) pages: FurtherPages,
     /// Number of searches that reached the partition.
     pub(crate) received: u64,
@@ -63,7 +66,8 @@ impl Partition {
             dropped_to: 0,
             changed: None,
             columns: Columns::new(dimensions),
-            bands: BandTables::new(),
+            candidates: CandidateTables::new(),
+            families: Families::default(),
             pages: FurtherPages::default(),
             received: 0,
             comparisons: 0,
@@ -74,7 +78,8 @@ impl Partition {
         out.number(self.received)?;
         out.number(self.comparisons)?;
         self.columns.write(out)?;
-        self.bands.write(out)?;
+        self.candidates.write(out)?;
+        self.families.write(out)?;
         self.pages.write(out)
     }
 
@@ -84,7 +89,8 @@ impl Partition {
             received: input.number()?,
             comparisons: input.number()?,
             columns: Columns::read(input)?,
-            bands: BandTables::read(input)?,
+            candidates: CandidateTables::read(input)?,
+            families: Families::read(input)?,
             pages: FurtherPages::read(input)?,
             ..Self::new(hosted, PartitionState::Serving, 1)
         })
@@ -97,10 +103,10 @@ impl Partition {
         }
     }
 
-    /// Stores an entry that is younger than all others. `band_keys` is empty if the entry is not comparable.
-    pub(crate) fn insert(&mut self, entry: &ColumnEntry<'_>, band_keys: &SignatureBandKeys) -> u32 {
+    /// Stores an entry that is younger than all others. `keys` is empty if the entry is not comparable.
+    pub(crate) fn insert(&mut self, entry: &ColumnEntry<'_>, keys: &EntryKeys) -> u32 {
         let slot = self.columns.insert(entry);
-        self.bands.insert(band_keys, slot);
+        self.candidates.insert(keys, slot);
         self.note_change(slot);
         slot
     }
@@ -146,6 +152,10 @@ impl Partition {
 
     /// Memory held, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.columns.bytes() + self.bands.bytes() + self.pages.bytes()
+        size_of::<Self>()
+            + self.columns.bytes()
+            + self.candidates.bytes()
+            + self.families.bytes()
+            + self.pages.bytes()
     }
 }

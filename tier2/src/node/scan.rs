@@ -30,7 +30,7 @@ pub(super) fn open(config: &NodeConfig) -> Result<Core, Error> {
         Some(stored) => NodeSignatures::Tier1(Tier1Signatures::new(Arc::clone(stored), dir)),
         None => NodeSignatures::Own(SignatureFile::open(&dir.join(SIGNATURES))?),
     };
-    let tables = IndexTables::new(config.policy, Arc::new(Lexicon::unlearned(1)?));
+    let tables = IndexTables::new(config.policy, Arc::new(Lexicon::unlearned(1)?), config.crowding);
     Ok(Core::new(tables, signatures))
 }
 

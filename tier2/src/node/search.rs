@@ -1,7 +1,8 @@
 //! One search on a node: it finds candidates, rejects most of them, and compares the others exactly.
 //!
 //! Candidates are entries that share a band key with the searched content, in all partitions that meet its
-//! bounding space. The lists of their buckets are merged, so that the oldest candidate comes first. Length
+//! bounding space. If many entries share a band, only those with certain differences from their template are
+//! candidates ([`families`](super::partition::families)). The lists of their buckets are merged, so that the oldest candidate comes first. Length
 //! and parity bitmap reject a candidate without reading its signature.
 //!
 //! **Stars.** The cost of a search must not grow with the number of neighbours. The first verified partner of
@@ -68,7 +69,8 @@ use doppel_protocol::index_node::COMPARISON_COST;
 use centers::distance;
 
 use super::core::Core;
-use super::partition::bands::SignatureBandKeys;
+use super::partition::buckets::BucketVisits;
+use super::partition::candidates::{CrowdedList, EntryKeys};
 use super::partition::columns::{Center, Columns};
 use super::partition::local_index::LocalIndex;
 use super::signatures::fetch::MissingSignature;
@@ -105,7 +107,9 @@ impl Core {
         if !self.tables.policy.comparable(signature) {
             return Ok((findings, None));
         }
-        findings.band_keys = self.tables.band_keys(signature);
+        if let Some(own) = own {
+            findings.keys = self.tables.entry_keys(own.partition, signature);
+        }
         scratch.bitmap.clear();
         parity::append(signature, &mut scratch.bitmap);
         let mut search = ActiveSearch {
@@ -123,6 +127,7 @@ impl Core {
             missing: Vec::new(),
             buffer: &mut scratch.buffer,
             visited: InsertSeq::default(),
+            is_vain: false,
             continued_after: InsertSeq::default(),
             limit: limit.unwrap_or(u64::MAX),
         };
@@ -162,6 +167,8 @@ struct ActiveSearch<'i, 's> {
     buffer: &'s mut Vec<u8>,
     /// The last visited candidate.
     visited: InsertSeq,
+    /// Whether length, bitmap or comparison rejected the last visited candidate.
+    is_vain: bool,
     /// The last candidate visited before the interruption.
     continued_after: InsertSeq,
     /// The cost at which the search is interrupted.
@@ -214,10 +221,7 @@ impl<'i> ActiveSearch<'i, '_> {
                 PeekMut::pop(cursor);
                 continue;
             };
-            if let Some(counted) = cursor.counted {
-                self.findings.list_visits[counted as usize].steps += 1;
-            }
-            let slot = *slot;
+            let (slot, large, is_of_run) = (*slot, cursor.large, cursor.center.is_some());
             match rest.first() {
                 Some(next) => {
                     cursor.insert_seq = self.columns(partition).insert_seq(*next);
@@ -228,7 +232,13 @@ impl<'i> ActiveSearch<'i, '_> {
             // An entry that is in several lists comes up several times in succession.
             if insert_seq != self.visited {
                 self.visited = insert_seq;
+                self.is_vain = false;
                 self.visit(probe, EntryRef { partition, slot }, insert_seq);
+            }
+            if let Some(large) = large {
+                let visits = &mut self.findings.list_visits[large as usize].visits;
+                visits.rest += u32::from(!is_of_run);
+                visits.vain += u32::from(self.is_vain);
             }
         }
         self.choose_centers();
@@ -243,23 +253,30 @@ impl<'i> ActiveSearch<'i, '_> {
 
     /// The candidate lists of all probed partitions, without the candidates that were visited before.
     fn lists(&mut self) -> BinaryHeap<Cursor<'i>> {
-        let mut cursors = Vec::with_capacity(self.findings.band_keys.len());
-        let (band_keys, probed_partitions, list_visits) =
-            (&self.findings.band_keys, &self.findings.probed_partitions, &mut self.findings.list_visits);
+        let tables = &self.index.tables;
+        let bands = tables.band_keys(self.signature);
+        let mut cursors = Vec::with_capacity(bands.len());
+        let (probed_partitions, list_visits) =
+            (&self.findings.probed_partitions, &mut self.findings.list_visits);
         let visited = self.visited;
         for (probe, (partition, _)) in probed_partitions.iter().enumerate() {
-            let host = &self.index.tables.partitions[partition.index()];
-            host.bands.prefetch(band_keys);
-            for band_key in band_keys {
-                host.bands.lists(*band_key, |list| {
+            let host = &tables.partitions[partition.index()];
+            let of_families = tables.search_keys(*partition, self.signature, &bands);
+            host.candidates.prefetch(&bands);
+            host.candidates.prefetch(&of_families);
+            let bands = bands.iter().map(|key| CrowdedList { key: *key, is_of_family: false });
+            let of_families = of_families.iter().map(|key| CrowdedList { key: *key, is_of_family: true });
+            for one in bands.chain(of_families) {
+                host.candidates.lists(one.key, |list| {
                     let mut slots = list.slots;
                     if visited != InsertSeq::default() {
                         let is_visited = |slot: &u32| host.columns.insert_seq(*slot) <= visited;
                         slots = &slots[slots.partition_point(is_visited)..];
                     }
                     let Some(first) = slots.first() else { return };
-                    let counted = list.counted.then(|| {
-                        list_visits.push(ListVisits { partition: *partition, band_key: *band_key, steps: 0 });
+                    let large = list.is_large.then(|| {
+                        let visits = BucketVisits::default();
+                        list_visits.push(ListVisits { partition: *partition, list: one, visits });
                         list_visits.len() as u32 - 1
                     });
                     cursors.push(Cursor {
@@ -267,7 +284,7 @@ impl<'i> ActiveSearch<'i, '_> {
                         probe: probe as u32,
                         slots,
                         center: list.center,
-                        counted,
+                        large,
                     });
                 });
             }
@@ -286,12 +303,16 @@ impl<'i> ActiveSearch<'i, '_> {
         if self.own.is_some_and(|(at, _)| at == entry)
             || !columns.is_center(slot)
                 && (searches_later || self.is_covered(center) || self.is_covered(columns.second_center(slot)))
-            || !policy.admits(own.min(other), own, other)
         {
+            return;
+        }
+        if !policy.admits(own.min(other), own, other) {
+            self.is_vain = true;
             return;
         }
         let shared_max = columns.shared_max(slot, own, self.bitmap);
         if !policy.admits(shared_max, own, other) {
+            self.is_vain = true;
             if columns.is_center(slot) {
                 let of = own.saturating_add(other).saturating_sub(shared_max);
                 self.far
@@ -337,6 +358,7 @@ impl<'i> ActiveSearch<'i, '_> {
         let comparison = policy.compare(self.signature, candidate);
         let similarity = comparison.similarity;
         if !comparison.similar {
+            self.is_vain = true;
             // Only a center says something about other entries.
             if self.columns(entry.partition).is_center(entry.slot) {
                 self.far.push(Center { insert_seq, distance: distance(similarity).0 });
@@ -352,8 +374,9 @@ impl<'i> ActiveSearch<'i, '_> {
         if (center == Center::UNKNOWN || has_left)
             && let Some(center) = self.adoptable_center(insert_seq, &comparison, candidate)
         {
-            let band_keys = if has_left { tables.band_keys(candidate) } else { SignatureBandKeys::new() };
-            self.findings.adopted_centers.push(AdoptedCenter { entry, center, band_keys });
+            let keys =
+                if has_left { tables.entry_keys(entry.partition, candidate) } else { EntryKeys::new() };
+            self.findings.adopted_centers.push(AdoptedCenter { entry, center, keys });
         }
         self.oldest.get_or_insert_with(|| Arc::clone(candidate));
         self.findings.partners.push(FoundPartner { entry, insert_seq, similarity });

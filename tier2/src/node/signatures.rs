@@ -1,9 +1,9 @@
 //! Access to the signatures of a node. They are in a file of the node, or in the store of tier 1 if it runs
 //! in the same process.
 
-pub(super) mod fetch;
+pub(crate) mod fetch;
 pub(crate) mod file;
-pub(super) mod signature_cache;
+pub(crate) mod signature_cache;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - A content is in at most one slot of a serving partition, at the home of its length vector. It is in at
 //!   most one slot of an incoming partition.
-//! - A comparable entry is in the bucket of each of its band keys. Every list of a bucket is in order of
+//! - A comparable entry is in the bucket of each of its keys. Every list of a bucket is in order of
 //!   insertion.
 //! - All members of a run have the center of the run, and no member is a center.
 
@@ -24,8 +24,10 @@ use doppel_partitioning::{BoundingSpace, LengthVector, Lexicon};
 use doppel_protocol::index_node::{HostedPartition, HostingPlan};
 use hashbrown::{HashMap, HashSet, HashTable};
 
-use super::partition::bands::{self, SignatureBandKeys};
+use super::partition::buckets::CrowdingLimits;
+use super::partition::candidates::{self, EntryKeys};
 use super::partition::columns::{Center, ColumnEntry, FIRST_INSERT_SEQ, SignatureRecord};
+use super::partition::families::Families;
 use super::partition::local_index::LocalIndex;
 use super::partition::{Partition, PartitionState};
 use crate::seed::{BandSeed, Seeded};
@@ -58,6 +60,7 @@ pub(crate) struct IndexTables {
     centers: HashSet<InsertSeq, Seeded>,
     hasher: Seeded,
     band_seed: BandSeed,
+    pub(crate) crowding: CrowdingLimits,
     next_insert_seq: InsertSeq,
     pub(super) next_query_order: u32,
     /// Whether the candidate tables contain a removed entry.
@@ -68,7 +71,7 @@ pub(crate) struct IndexTables {
 
 impl IndexTables {
     /// Creates tables without partitions.
-    pub(crate) fn new(policy: Policy, lexicon: Arc<Lexicon>) -> Self {
+    pub(crate) fn new(policy: Policy, lexicon: Arc<Lexicon>, crowding: CrowdingLimits) -> Self {
         Self {
             policy,
             lexicon,
@@ -78,6 +81,7 @@ impl IndexTables {
             centers: HashSet::default(),
             hasher: Seeded::default(),
             band_seed: BandSeed::new(),
+            crowding,
             next_insert_seq: FIRST_INSERT_SEQ,
             next_query_order: FIRST_QUERY_ORDER,
             has_leftovers: false,
@@ -87,13 +91,14 @@ impl IndexTables {
 
     /// Creates empty partitions like the serving ones, for rebuilding the tables.
     pub(crate) fn empty_copy(&self) -> Self {
-        let mut new = Self::new(self.policy, Arc::clone(&self.lexicon));
+        let mut new = Self::new(self.policy, Arc::clone(&self.lexicon), self.crowding);
         let dimensions = self.lexicon.dimensions();
         for partition in self.serving() {
             let hosted = HostedPartition { id: partition.id, bounds: partition.bounds };
             let at = new.add_partition(hosted, PartitionState::Serving, dimensions);
-            let count = &mut new.partitions[at.index()];
-            (count.received, count.comparisons) = (partition.received, partition.comparisons);
+            let copy = &mut new.partitions[at.index()];
+            (copy.received, copy.comparisons) = (partition.received, partition.comparisons);
+            copy.families = partition.families.clone();
         }
         new.index_partitions();
         new
@@ -236,8 +241,8 @@ impl IndexTables {
             page,
             comparable: self.policy.comparable(signature),
         };
-        let band_keys = if entry.comparable { self.band_keys(signature) } else { SignatureBandKeys::new() };
-        let slot = self.partitions[partition.index()].insert(&entry, &band_keys);
+        let keys = if entry.comparable { self.entry_keys(partition, signature) } else { EntryKeys::new() };
+        let slot = self.partitions[partition.index()].insert(&entry, &keys);
         self.bitmap = bitmap;
         let entry = EntryRef { partition, slot };
         self.add_content(entry);
@@ -255,21 +260,21 @@ impl IndexTables {
 
     /// Makes an entry begin anew with another first page. What is known about the entry holds for the page
     /// that leaves.
-    pub(crate) fn renew(&mut self, entry: EntryRef, band_keys: &SignatureBandKeys, page: PageId) {
+    pub(crate) fn renew(&mut self, entry: EntryRef, keys: &EntryKeys, page: PageId) {
         self.centers.remove(&self.insert_seq(entry));
         let insert_seq = self.take_insert_seq();
         let partition = self.partition_mut(entry);
-        partition.bands.remove(band_keys, entry.slot, &partition.columns);
+        partition.candidates.remove(keys, entry.slot, &partition.columns);
         partition.columns.renew(entry.slot, insert_seq, page);
-        partition.bands.insert(band_keys, entry.slot);
+        partition.candidates.insert(keys, entry.slot);
         partition.note_change(entry.slot);
     }
 
     /// Removes an entry.
-    pub(crate) fn remove(&mut self, entry: EntryRef, band_keys: &SignatureBandKeys) {
+    pub(crate) fn remove(&mut self, entry: EntryRef, keys: &EntryKeys) {
         self.forget(entry);
         let partition = self.partition_mut(entry);
-        partition.bands.remove(band_keys, entry.slot, &partition.columns);
+        partition.candidates.remove(keys, entry.slot, &partition.columns);
         partition.columns.remove(entry.slot);
     }
 
@@ -309,16 +314,11 @@ impl IndexTables {
         std::mem::replace(&mut self.next_insert_seq, next)
     }
 
-    pub(crate) fn set_centers(
-        &mut self,
-        entry: EntryRef,
-        [center, second]: [Center; 2],
-        band_keys: &SignatureBandKeys,
-    ) {
+    pub(crate) fn set_centers(&mut self, entry: EntryRef, [center, second]: [Center; 2], keys: &EntryKeys) {
         let partition = self.partition_mut(entry);
         let old = partition.columns.center(entry.slot);
         if old.is_entry() && old.insert_seq != center.insert_seq {
-            partition.bands.leave_run(band_keys, entry.slot, &partition.columns);
+            partition.candidates.leave_run(keys, entry.slot, &partition.columns);
         }
         partition.columns.set_center(entry.slot, center);
         partition.columns.set_second_center(entry.slot, second);
@@ -326,9 +326,9 @@ impl IndexTables {
     }
 
     /// Makes an entry a center, and takes it out of its run.
-    pub(crate) fn set_is_center(&mut self, entry: EntryRef, band_keys: &SignatureBandKeys) {
+    pub(crate) fn set_is_center(&mut self, entry: EntryRef, keys: &EntryKeys) {
         let partition = self.partition_mut(entry);
-        partition.bands.leave_run(band_keys, entry.slot, &partition.columns);
+        partition.candidates.leave_run(keys, entry.slot, &partition.columns);
         self.mark_center(entry);
     }
 
@@ -363,8 +363,30 @@ impl IndexTables {
         self.has_leftovers || self.next_insert_seq.0 > NUMBERS_MAX || self.next_query_order > NUMBERS_MAX
     }
 
-    pub(crate) fn band_keys(&self, signature: &Signature) -> SignatureBandKeys {
-        bands::band_keys(self.policy, self.band_seed, signature)
+    /// The keys of an entry in a partition.
+    pub(crate) fn entry_keys(&self, partition: LocalIndex, signature: &Signature) -> EntryKeys {
+        self.entry_keys_with(&self.partitions[partition.index()].families, signature)
+    }
+
+    /// The keys of an entry in a partition with these families.
+    pub(crate) fn entry_keys_with(&self, families: &Families, signature: &Signature) -> EntryKeys {
+        families.entry_keys(self.policy.metric(), self.band_seed, signature, self.band_keys(signature))
+    }
+
+    /// The family keys that a search looks up in a partition, besides the keys of its bands.
+    pub(crate) fn search_keys(
+        &self,
+        partition: LocalIndex,
+        signature: &Signature,
+        bands: &EntryKeys,
+    ) -> EntryKeys {
+        let families = &self.partitions[partition.index()].families;
+        families.search_keys(self.policy.metric(), self.band_seed, signature, bands)
+    }
+
+    /// The keys of the bands of a signature.
+    pub(crate) fn band_keys(&self, signature: &Signature) -> EntryKeys {
+        candidates::band_keys(self.policy, self.band_seed, signature)
     }
 
     #[inline]

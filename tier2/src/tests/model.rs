@@ -13,11 +13,11 @@ use tempfile::TempDir;
 
 pub(super) use super::source::Pages;
 use super::source::{Source, orders};
-use crate::Config;
 use crate::embedded::Parts;
 use crate::node::tables::EntryRef;
 use crate::router::Pass;
 use crate::router::scheduler::StepOutcome;
+use crate::{Config, CrowdingLimits};
 
 pub(super) fn page(number: usize) -> PageId {
     PageId::of(&format!("https://example.org/{number}"))
@@ -85,13 +85,21 @@ pub(super) struct World {
 type Version = (PageId, ContentHash);
 
 pub(super) fn config(dir: &TempDir, policy: Policy, partitions: u32, threads: usize) -> Config {
-    Config { partitions: Some(partitions), threads, step: 16, ..Config::new(dir.path(), policy) }
+    // Large buckets are crowded soon, so that their entries get family keys.
+    let crowding = CrowdingLimits { vain_free: 0, vain_per_member: 1 };
+    Config { partitions: Some(partitions), threads, crowding, step: 16, ..Config::new(dir.path(), policy) }
 }
 
 impl World {
     pub(super) fn new(policy: Policy, partitions: u32, threads: usize) -> Self {
         let dir = TempDir::new().unwrap();
         Self::open(config(&dir, policy, partitions, threads), dir, Pages::default())
+    }
+
+    /// Like [`new`](Self::new), but with one partition, and with these limits for crowded buckets.
+    pub(super) fn with_crowding(policy: Policy, crowding: CrowdingLimits) -> Self {
+        let dir = TempDir::new().unwrap();
+        Self::open(Config { crowding, ..config(&dir, policy, 1, 1) }, dir, Pages::default())
     }
 
     /// Like [`new`](Self::new), but on several nodes. The plan changes only when the test calls

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 
 use super::model::{Pages, page, signature_of};
 use super::source::Source;
+use crate::node::partition::buckets::CrowdingLimits;
 use crate::node::{LocalNode, NodeConfig};
 
 const RANGE: RangeId = RangeId(0);
@@ -36,6 +37,7 @@ fn open(dir: &TempDir, life: u64, source: &Arc<Source>) -> LocalNode {
         id: NodeId(0),
         dir: dir.path().join("node"),
         policy: Policy::default(),
+        crowding: CrowdingLimits::DEFAULT,
         incarnation: Incarnation(life),
         pool: None,
         stored: None,

@@ -2,7 +2,7 @@
 //!
 //! A run whose contents are mostly unlinked would be compared pair by pair. Instead, a refinement splits the
 //! run into *lists*: the contents that have a difference in common. Prefix filtering limits the differences of
-//! a content that count (see [`family`](crate::family)). A list is compared like a run, and is split again by
+//! a content that count (see [`family`](doppel_model::family)). A list is compared like a run, and is split again by
 //! the next difference that its contents have in common if the pairs of the list cost too much. Contents that
 //! need no common difference to be near-duplicates meet in the list of [`END`].
 //!
@@ -23,13 +23,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use doppel_model::Tau;
+use doppel_model::family::{Difference, END, FamilyOrder, differing_max, largest_partner};
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use rayon::prelude::*;
 
 use super::{SortEntry, Turn};
 use crate::budget::{Budget, Trials};
-use crate::family::{Difference, END, FamilyOrder};
 use crate::trees::Tree;
 use partners::Partners;
 
@@ -342,16 +342,6 @@ impl<E> Drop for Refinement<'_, '_, E> {
     fn drop(&mut self) {
         self.turn.differences.give_back(self.differences.len() as u64);
     }
-}
-
-/// The most hashes in which near-duplicates of sizes `a` and `b` may differ.
-fn differing_max(tau: Tau, a: u32, b: u32) -> u32 {
-    tau.differing_max(u64::from(a) + u64::from(b)).unwrap_or(0).min(u64::from(u32::MAX)) as u32
-}
-
-/// The size of the largest set that can be a near-duplicate of a set of `size` hashes.
-fn largest_partner(tau: Tau, size: u32) -> u32 {
-    (u64::from(size) * Tau::DENOMINATOR / tau.numerator()).min(u64::from(u32::MAX)) as u32
 }
 
 #[cfg(test)]

@@ -44,7 +44,8 @@ impl ActiveSearch<'_, '_> {
         };
         self.findings.centers = Some((own, [center, self.second_center(own_insert_seq)]));
         if !self.columns(new_center.partition).is_center(new_center.slot) {
-            self.findings.new_center = Some((new_center, self.index.tables.band_keys(new_center_signature)));
+            self.findings.new_center =
+                Some((new_center, self.index.tables.entry_keys(new_center.partition, new_center_signature)));
         }
     }
 

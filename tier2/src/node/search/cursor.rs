@@ -13,8 +13,8 @@ pub(in crate::node) struct Cursor<'i> {
     pub(in crate::node) probe: u32,
     pub(in crate::node) slots: &'i [u32],
     pub(in crate::node) center: Option<Center>,
-    /// Index of the list among the counted lists of the search.
-    pub(in crate::node) counted: Option<u32>,
+    /// Index of the bucket among the large buckets of the search.
+    pub(in crate::node) large: Option<u32>,
 }
 
 impl Ord for Cursor<'_> {

@@ -6,7 +6,8 @@ use doppel_model::InsertSeq;
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 
-use crate::node::partition::bands::{BandKey, SignatureBandKeys};
+use crate::node::partition::buckets::BucketVisits;
+use crate::node::partition::candidates::{CrowdedList, EntryKeys};
 use crate::node::partition::columns::Center;
 use crate::node::partition::local_index::LocalIndex;
 use crate::node::tables::EntryRef;
@@ -26,14 +27,15 @@ pub(crate) struct SearchFindings {
     pub(crate) partners: Vec<FoundPartner>,
     /// Partitions of the node that were searched, and the number of exact comparisons in each.
     pub(crate) probed_partitions: Vec<(LocalIndex, u32)>,
-    pub(crate) band_keys: SignatureBandKeys,
+    /// The keys of the searched entry, if this node stores it.
+    pub(crate) keys: EntryKeys,
     /// The center and second center for the searched entry.
     pub(crate) centers: Option<(EntryRef, [Center; 2])>,
     /// Centers for entries that had none, or whose center has left.
     pub(crate) adopted_centers: Vec<AdoptedCenter>,
-    /// An entry that becomes a center for the first time, with its band keys.
-    pub(crate) new_center: Option<(EntryRef, SignatureBandKeys)>,
-    /// Counted lists, and how many of their members were visited.
+    /// An entry that becomes a center for the first time, with its keys.
+    pub(crate) new_center: Option<(EntryRef, EntryKeys)>,
+    /// Large buckets, and how many of their members were visited.
     pub(crate) list_visits: Vec<ListVisits>,
     /// Cost of the search, see [`SearchLimits`](doppel_protocol::index_node::SearchLimits).
     pub(crate) cost: u64,
@@ -48,14 +50,14 @@ pub(crate) struct SearchFindings {
 pub(crate) struct AdoptedCenter {
     pub(crate) entry: EntryRef,
     pub(crate) center: Center,
-    /// Band keys of the entry if its center has left, otherwise empty.
-    pub(crate) band_keys: SignatureBandKeys,
+    /// Keys of the entry if its center has left, otherwise empty.
+    pub(crate) keys: EntryKeys,
 }
 
-/// How many members of a counted list a search has visited.
+/// How many members of a large bucket a search has visited.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListVisits {
     pub(crate) partition: LocalIndex,
-    pub(crate) band_key: BandKey,
-    pub(crate) steps: u32,
+    pub(crate) list: CrowdedList,
+    pub(crate) visits: BucketVisits,
 }

@@ -95,10 +95,10 @@ impl LocalNode {
         };
         unclaimed.sort_unstable_by_key(|entry| self.read().record(*entry).offset);
         for entry in unclaimed {
-            let band_keys = with_fetched(&*self.source, |fetched| {
-                self.read().band_keys_of(entry, fetched).map_err(|missing| vec![missing])
+            let keys = with_fetched(&*self.source, |fetched| {
+                self.read().keys_of(entry, fetched).map_err(|missing| vec![missing])
             })?;
-            self.write().drop_entry(entry, band_keys);
+            self.write().drop_entry(entry, keys);
         }
         Ok(())
     }
@@ -113,10 +113,10 @@ impl LocalNode {
         let again = entries.iter().map(|(entry, _)| entry.signature.content());
         for content in replaced.iter().copied().chain(again) {
             let Some(entry) = self.read().tables.find_in(PartitionState::Incoming, content) else { continue };
-            let band_keys = with_fetched(&*self.source, |fetched| {
-                self.read().band_keys_of(entry, fetched).map_err(|missing| vec![missing])
+            let keys = with_fetched(&*self.source, |fetched| {
+                self.read().keys_of(entry, fetched).map_err(|missing| vec![missing])
             })?;
-            self.write().drop_entry(entry, band_keys);
+            self.write().drop_entry(entry, keys);
         }
         Ok(())
     }

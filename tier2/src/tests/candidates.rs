@@ -9,7 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::model::{page, signature_of};
-use crate::node::partition::bands::{BandTables, SignatureBandKeys, band_keys};
+use crate::node::partition::buckets::{BucketVisits, CrowdingLimits};
+use crate::node::partition::candidates::{CandidateTables, CrowdedList, EntryKeys, band_keys};
 use crate::node::partition::columns::{Center, ColumnEntry, Columns, FIRST_INSERT_SEQ, SignatureRecord};
 use crate::seed::BandSeed;
 
@@ -42,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The band keys of all entries of a family. Half of them are also band keys of the next family.
-fn family_band_keys(seed: BandSeed, family: u32) -> SignatureBandKeys {
+fn family_band_keys(seed: BandSeed, family: u32) -> EntryKeys {
     let policy = Policy::default();
     let of = |n: u32| band_keys(policy, seed, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
     of(family).into_iter().take(8).chain(of(family + 1).into_iter().take(8)).collect()
@@ -50,11 +51,11 @@ fn family_band_keys(seed: BandSeed, family: u32) -> SignatureBandKeys {
 
 fn run(steps: &[Step]) {
     let seed = BandSeed::new();
-    let mut tables = BandTables::new();
+    let mut tables = CandidateTables::new();
     let mut columns = Columns::new(1);
     let mut model: BTreeMap<u32, u32> = BTreeMap::new();
     let mut next_insert_seq = FIRST_INSERT_SEQ;
-    let families: Vec<SignatureBandKeys> = (0..3).map(|family| family_band_keys(seed, family)).collect();
+    let families: Vec<EntryKeys> = (0..3).map(|family| family_band_keys(seed, family)).collect();
     let pick = |model: &BTreeMap<u32, u32>, at: prop::sample::Index| {
         (!model.is_empty()).then(|| *at.get(&model.keys().copied().collect::<Vec<_>>()))
     };
@@ -97,9 +98,11 @@ fn run(steps: &[Step]) {
                 columns.set_is_center(slot);
             }
             Step::Visit { family, steps } => {
-                families[family as usize]
-                    .iter()
-                    .for_each(|band_key| tables.add_visits(*band_key, steps, &columns));
+                for key in &families[family as usize] {
+                    let list = CrowdedList { key: *key, is_of_family: false };
+                    let visits = BucketVisits { rest: steps, vain: steps };
+                    tables.add_visits(list, visits, CrowdingLimits::DEFAULT, &columns);
+                }
             }
         }
         check(&tables, &columns, &model, &families);
@@ -107,22 +110,22 @@ fn run(steps: &[Step]) {
     for (slot, family) in model {
         tables.remove(&families[family as usize], slot, &columns);
     }
-    for band_key in families.iter().flatten() {
-        tables.lists(*band_key, |list| panic!("the tables still contain {list:?}"));
+    for key in families.iter().flatten() {
+        tables.lists(*key, |list| panic!("the tables still contain {list:?}"));
     }
 }
 
-fn check(tables: &BandTables, columns: &Columns, model: &BTreeMap<u32, u32>, families: &[SignatureBandKeys]) {
-    let band_key_of = |band_key: &crate::node::partition::bands::BandKey| format!("{band_key:?}");
+fn check(tables: &CandidateTables, columns: &Columns, model: &BTreeMap<u32, u32>, families: &[EntryKeys]) {
+    let band_key_of = |key: &crate::node::partition::candidates::TableKey| format!("{key:?}");
     let mut expected: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for (slot, family) in model {
-        for band_key in &families[*family as usize] {
-            expected.entry(band_key_of(band_key)).or_default().insert(*slot);
+        for key in &families[*family as usize] {
+            expected.entry(band_key_of(key)).or_default().insert(*slot);
         }
     }
-    for band_key in families.iter().flatten() {
+    for key in families.iter().flatten() {
         let mut members = Vec::new();
-        tables.lists(*band_key, |list| {
+        tables.lists(*key, |list| {
             assert!(list.slots.is_sorted_by_key(|slot| columns.insert_seq(*slot)));
             for slot in list.slots.iter().filter(|_| list.center.is_some()) {
                 let (run, own) = (list.center.unwrap(), columns.center(*slot));
@@ -133,7 +136,7 @@ fn check(tables: &BandTables, columns: &Columns, model: &BTreeMap<u32, u32>, fam
         });
         let set: BTreeSet<u32> = members.iter().copied().collect();
         assert_eq!(set.len(), members.len(), "an entry is in two lists of a bucket");
-        assert_eq!(set, expected.get(&band_key_of(band_key)).cloned().unwrap_or_default());
+        assert_eq!(set, expected.get(&band_key_of(key)).cloned().unwrap_or_default());
     }
 }
 
@@ -150,7 +153,7 @@ proptest! {
 fn memory_grows_with_the_entries_and_not_in_jumps() {
     let seed = BandSeed::new();
     let policy = Policy::default();
-    let mut tables = BandTables::new();
+    let mut tables = CandidateTables::new();
     let mut most: f64 = 0.0;
     for slot in 0..20_000u32 {
         let signature = signature_of(&(slot * 30..slot * 30 + 25).collect::<Vec<_>>());

@@ -15,10 +15,11 @@
 
 use std::collections::HashMap;
 
-use doppel_model::signature::Signature;
+use crate::Tau;
+use crate::signature::Signature;
 
 /// A difference in the order of a family: its rank, above the 40 bits of its hash.
-pub(crate) type Difference = u64;
+pub type Difference = u64;
 
 /// Number of bits of a hash in a set.
 const HASH_BITS: u32 = 40;
@@ -27,11 +28,11 @@ const HASH_BITS: u32 = 40;
 const RANK_MAX: u64 = (1 << (64 - HASH_BITS)) - 2;
 
 /// The end of the differences of every member. It comes after all differences.
-pub(crate) const END: Difference = Difference::MAX;
+pub const END: Difference = Difference::MAX;
 
 /// The template of a family, and the order of its differences.
 #[derive(Debug)]
-pub(crate) struct FamilyOrder {
+pub struct FamilyOrder {
     /// The hashes that most contents of the sample have, in ascending order.
     template: Vec<u64>,
     /// In how many contents of the sample a hash is a difference. Hashes that are a difference of at most one
@@ -39,9 +40,21 @@ pub(crate) struct FamilyOrder {
     counts: HashMap<u64, u64, foldhash::fast::RandomState>,
 }
 
+/// The most hashes in which near-duplicates of sizes `a` and `b` may differ under a threshold.
+#[must_use]
+pub fn differing_max(tau: Tau, a: u32, b: u32) -> u32 {
+    tau.differing_max(u64::from(a) + u64::from(b)).unwrap_or(0).min(u64::from(u32::MAX)) as u32
+}
+
+/// The size of the largest set that can be a near-duplicate of a set of `size` hashes under a threshold.
+#[must_use]
+pub fn largest_partner(tau: Tau, size: u32) -> u32 {
+    (u64::from(size) * Tau::DENOMINATOR / tau.numerator()).min(u64::from(u32::MAX)) as u32
+}
+
 impl FamilyOrder {
     /// Learns the template and the order from a sample of the family.
-    pub(crate) fn learn<'s>(sample: impl IntoIterator<Item = &'s Signature>) -> Self {
+    pub fn learn<'s>(sample: impl IntoIterator<Item = &'s Signature>) -> Self {
         let mut counts: HashMap<u64, u64, foldhash::fast::RandomState> = HashMap::default();
         let mut contents = 0;
         for signature in sample {
@@ -60,8 +73,35 @@ impl FamilyOrder {
         Self { template, counts }
     }
 
+    /// Makes an order from a template and the counts of its differences. `None` if the template does not
+    /// ascend, or has a number that is not a hash.
+    #[must_use]
+    pub fn from_parts(template: Vec<u64>, counts: impl IntoIterator<Item = (u64, u64)>) -> Option<Self> {
+        let is_valid =
+            template.is_sorted_by(|a, b| a < b) && template.iter().all(|hash| *hash >> HASH_BITS == 0);
+        is_valid.then(|| Self { template, counts: counts.into_iter().collect() })
+    }
+
+    /// The hashes that most contents of the sample have, in ascending order.
+    #[must_use]
+    pub fn template(&self) -> &[u64] {
+        &self.template
+    }
+
+    /// The hashes that are a difference of several contents of the sample, each with the number of these
+    /// contents.
+    pub fn counts(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
+        self.counts.iter().map(|(hash, count)| (*hash, *count))
+    }
+
+    /// Memory held, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        8 * self.template.capacity() + 17 * self.counts.capacity()
+    }
+
     /// Replaces `out` by the differences of a set from the template, in the order of the family.
-    pub(crate) fn differences(&self, signature: &Signature, out: &mut Vec<Difference>) {
+    pub fn differences(&self, signature: &Signature, out: &mut Vec<Difference>) {
         out.clear();
         let mut template = self.template.iter().copied().peekable();
         for hash in signature.set() {

@@ -1,0 +1,51 @@
+//! The form of families in a snapshot.
+
+use std::io;
+use std::sync::Arc;
+
+use doppel_model::family::FamilyOrder;
+use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
+
+use super::{FAMILIES_MAX, Families};
+use crate::node::partition::candidates::TableKey;
+
+impl Families {
+    pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {
+        out.number(self.orders.len() as u64)?;
+        for order in &self.orders {
+            out.column(order.template())?;
+            let (hashes, counts): (Vec<u64>, Vec<u64>) = order.counts().unzip();
+            out.column(&hashes)?;
+            out.column(&counts)?;
+        }
+        out.items(self.refined.len(), self.refined.keys().map(|band| band.number()))?;
+        out.items(self.refined.len(), self.refined.values().copied())?;
+        out.items(self.split.len(), self.split.iter().map(|list| list.number()))
+    }
+
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, SnapshotError> {
+        let mut families = Self::default();
+        let orders = input.number()?;
+        if orders > FAMILIES_MAX as u64 {
+            return Err(SnapshotError::Damaged);
+        }
+        for _ in 0..orders {
+            let template = input.column::<u64>()?;
+            let (hashes, counts) = (input.column::<u64>()?, input.column::<u64>()?);
+            let order = FamilyOrder::from_parts(template, hashes.into_iter().zip(counts));
+            families.orders.push(Arc::new(order.ok_or(SnapshotError::Damaged)?));
+        }
+        let (bands, of) = (input.column::<u64>()?, input.column::<u32>()?);
+        if bands.len() != of.len() {
+            return Err(SnapshotError::Damaged);
+        }
+        for (band, family) in bands.into_iter().zip(of) {
+            let band = TableKey::of_number(band).filter(|_| u64::from(family) < orders);
+            families.refined.insert(band.ok_or(SnapshotError::Damaged)?, family);
+        }
+        for list in input.column::<u64>()? {
+            families.split.insert(TableKey::of_number(list).ok_or(SnapshotError::Damaged)?);
+        }
+        Ok(families)
+    }
+}
