@@ -24,8 +24,18 @@ pub type Difference = u64;
 /// Number of bits of a hash in a set.
 const HASH_BITS: u32 = 40;
 
-/// The greatest rank. It leaves the greatest number free for [`END`].
-const RANK_MAX: u64 = (1 << (64 - HASH_BITS)) - 2;
+/// Number of bits of the part of a rank that counts contents.
+const COUNT_BITS: u32 = 16;
+
+/// The greatest level of a difference. It leaves the greatest number free for [`END`].
+const LEVEL_MAX: u64 = (1 << (64 - HASH_BITS - COUNT_BITS)) - 2;
+
+/// Two differences are *tied* if this part of the contents with either of them, or more, has both.
+const TIED_PART: u32 = 8;
+
+/// The largest number of differences of which the order learns which are tied. It bounds the time, which grows
+/// with the square.
+const TIED_MAX: usize = 1 << 12;
 
 /// The end of the differences of every member. It comes after all differences.
 pub const END: Difference = Difference::MAX;
@@ -35,9 +45,8 @@ pub const END: Difference = Difference::MAX;
 pub struct FamilyOrder {
     /// The hashes that most contents of the sample have, in ascending order.
     template: Vec<u64>,
-    /// In how many contents of the sample a hash is a difference. Hashes that are a difference of at most one
-    /// content are left out.
-    counts: HashMap<u64, u64, foldhash::fast::RandomState>,
+    /// The rank of each hash that is a difference of several contents of the sample. All others have rank 0.
+    ranks: HashMap<u64, u64, foldhash::fast::RandomState>,
 }
 
 /// The most hashes in which near-duplicates of sizes `a` and `b` may differ under a threshold.
@@ -55,31 +64,41 @@ pub fn largest_partner(tau: Tau, size: u32) -> u32 {
 impl FamilyOrder {
     /// Learns the template and the order from a sample of the family.
     pub fn learn<'s>(sample: impl IntoIterator<Item = &'s Signature>) -> Self {
-        let mut counts: HashMap<u64, u64, foldhash::fast::RandomState> = HashMap::default();
-        let mut contents = 0;
-        for signature in sample {
-            contents += 1;
+        let sample: Vec<&Signature> = sample.into_iter().collect();
+        let mut counts: HashMap<u64, usize, foldhash::fast::RandomState> = HashMap::default();
+        for signature in &sample {
             signature.set().for_each(|hash| *counts.entry(hash).or_default() += 1);
         }
-        let mut template = Vec::new();
-        for (hash, count) in &mut counts {
-            if 2 * *count > contents {
-                template.push(*hash);
-                *count = contents - *count;
-            }
-        }
+        let is_of_template = |count: usize| 2 * count > sample.len();
+        let mut template: Vec<u64> =
+            counts.iter().filter(|(_, count)| is_of_template(**count)).map(|(hash, _)| *hash).collect();
         template.sort_unstable();
-        counts.retain(|_, count| *count > 1);
-        Self { template, counts }
+        let difference_count =
+            |count: usize| if is_of_template(count) { sample.len() - count } else { count };
+        let mut differences: Vec<(usize, u64)> = counts
+            .into_iter()
+            .map(|(hash, count)| (difference_count(count), hash))
+            .filter(|(count, _)| *count > 1)
+            .collect();
+        differences.sort_unstable();
+        let levels = levels(&sample, &template, &differences);
+        let rank = |(count, level): (usize, u64)| {
+            level.min(LEVEL_MAX) << COUNT_BITS | (count as u64).min((1 << COUNT_BITS) - 1)
+        };
+        let ranks =
+            differences.iter().zip(levels).map(|((count, hash), level)| (*hash, rank((*count, level))));
+        Self { template, ranks: ranks.collect() }
     }
 
-    /// Makes an order from a template and the counts of its differences. `None` if the template does not
-    /// ascend, or has a number that is not a hash.
+    /// Makes an order from a template and the ranks of its differences. `None` if the template does not ascend,
+    /// or has a number that is not a hash, or if a rank is too large.
     #[must_use]
-    pub fn from_parts(template: Vec<u64>, counts: impl IntoIterator<Item = (u64, u64)>) -> Option<Self> {
-        let is_valid =
-            template.is_sorted_by(|a, b| a < b) && template.iter().all(|hash| *hash >> HASH_BITS == 0);
-        is_valid.then(|| Self { template, counts: counts.into_iter().collect() })
+    pub fn from_parts(template: Vec<u64>, ranks: impl IntoIterator<Item = (u64, u64)>) -> Option<Self> {
+        let ranks: HashMap<_, _, _> = ranks.into_iter().collect();
+        let is_valid = template.is_sorted_by(|a, b| a < b)
+            && template.iter().all(|hash| *hash >> HASH_BITS == 0)
+            && ranks.values().all(|rank| *rank >> COUNT_BITS <= LEVEL_MAX);
+        is_valid.then_some(Self { template, ranks })
     }
 
     /// The hashes that most contents of the sample have, in ascending order.
@@ -88,16 +107,15 @@ impl FamilyOrder {
         &self.template
     }
 
-    /// The hashes that are a difference of several contents of the sample, each with the number of these
-    /// contents.
-    pub fn counts(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
-        self.counts.iter().map(|(hash, count)| (*hash, *count))
+    /// The hashes that are a difference of several contents of the sample, with their ranks.
+    pub fn ranks(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
+        self.ranks.iter().map(|(hash, rank)| (*hash, *rank))
     }
 
     /// Memory held, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        8 * self.template.capacity() + 17 * self.counts.capacity()
+        8 * self.template.capacity() + 17 * self.ranks.capacity()
     }
 
     /// Replaces `out` by the differences of a set from the template, in the order of the family.
@@ -114,8 +132,52 @@ impl FamilyOrder {
         }
         out.extend(template);
         for hash in &mut *out {
-            *hash |= self.counts.get(hash).map_or(0, |count| (*count).min(RANK_MAX)) << HASH_BITS;
+            *hash |= self.ranks.get(hash).map_or(0, |rank| *rank) << HASH_BITS;
         }
         out.sort_unstable();
     }
+}
+
+/// The level of each difference: the number of differences before it that are tied with the same one. So the
+/// first level has one of several tied differences.
+fn levels(sample: &[&Signature], template: &[u64], differences: &[(usize, u64)]) -> Vec<u64> {
+    let differences = &differences[..differences.len().min(TIED_MAX)];
+    let words = sample.len().div_ceil(64);
+    let index: HashMap<u64, usize, foldhash::fast::RandomState> =
+        differences.iter().enumerate().map(|(at, (_, hash))| (*hash, at)).collect();
+    // For each difference, a bit for each content that has the hash. They are inverted for the template.
+    let mut contents = vec![0_u64; words * differences.len()];
+    for (number, signature) in sample.iter().enumerate() {
+        for at in signature.set().filter_map(|hash| index.get(&hash)) {
+            contents[at * words + number / 64] |= 1 << (number % 64);
+        }
+    }
+    for (at, (_, hash)) in differences.iter().enumerate() {
+        if template.binary_search(hash).is_ok() {
+            contents[at * words..][..words].iter_mut().for_each(|word| *word = !*word);
+            if let Some(last) = contents[at * words..][..words].last_mut() {
+                *last &= u64::MAX >> (64 * words - sample.len());
+            }
+        }
+    }
+    let of = |at: usize| &contents[at * words..][..words];
+    let is_tied = |a: usize, b: usize| {
+        let (both, either) = of(a).iter().zip(of(b)).fold((0, 0), |(both, either), (a, b)| {
+            (both + (a & b).count_ones(), either + (a | b).count_ones())
+        });
+        TIED_PART * both >= either
+    };
+    // The first difference of each tied set, and the size of the set.
+    let mut sets: Vec<(usize, u64)> = Vec::new();
+    let level = |at: usize| match sets.iter_mut().find(|(first, _)| is_tied(*first, at)) {
+        Some((_, size)) => {
+            *size += 1;
+            *size - 1
+        }
+        None => {
+            sets.push((at, 1));
+            0
+        }
+    };
+    (0..differences.len()).map(level).collect()
 }

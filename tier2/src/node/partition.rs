@@ -4,7 +4,7 @@ pub(crate) mod buckets;
 pub(crate) mod candidates;
 pub(crate) mod columns;
 pub(crate) mod families;
-pub(super) mod local_index;
+pub(crate) mod local_index;
 pub(crate) mod pages;
 
 use std::io;

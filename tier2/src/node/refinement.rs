@@ -117,9 +117,7 @@ impl Refiner<'_> {
                 members.sort_unstable_by_key(|slot| host.columns.insert_seq(*slot));
                 let sample = members.iter().step_by(members.len().div_ceil(SAMPLE).max(1)).copied();
                 let sample = self.read_each(&sample.collect::<Vec<_>>(), |_, read| read.signature)?;
-                if !families.refine(*key, &sample) {
-                    continue;
-                }
+                families.refine(*key, &sample);
             }
             entries.append(&mut members);
         }

@@ -53,9 +53,9 @@ mod centers;
 mod cursor;
 pub(super) mod findings;
 pub(super) mod interruption;
+mod lists;
 mod subject;
 
-use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
@@ -69,16 +69,15 @@ use doppel_protocol::index_node::COMPARISON_COST;
 use centers::distance;
 
 use super::core::Core;
-use super::partition::buckets::BucketVisits;
-use super::partition::candidates::{CrowdedList, EntryKeys};
+use super::partition::candidates::EntryKeys;
 use super::partition::columns::{Center, Columns};
 use super::partition::local_index::LocalIndex;
 use super::signatures::fetch::MissingSignature;
 use super::signatures::signature_cache::SharedSignatures;
 use super::tables::EntryRef;
-use cursor::Cursor;
-use findings::{AdoptedCenter, FoundPartner, ListVisits, SearchFindings};
+use findings::{AdoptedCenter, FoundPartner, SearchFindings};
 use interruption::{FINDINGS_MAX, InterruptedSearch};
+use lists::SmallBuckets;
 pub(crate) use subject::{SearchScratch, Subject};
 
 /// Query order of a search outside passes. It comes after all others.
@@ -200,7 +199,8 @@ impl<'i> ActiveSearch<'i, '_> {
 
     /// Visits candidates until there are no more, or the limit is reached. Returns whether there are no more.
     fn run(&mut self) -> bool {
-        let mut lists = self.lists();
+        let mut small = SmallBuckets::new();
+        let mut lists = self.lists(&mut small);
         let mut steps = 0_u32;
         while let Some(mut cursor) = lists.peek_mut() {
             if self.findings.cost >= self.limit && self.can_be_interrupted() {
@@ -249,47 +249,6 @@ impl<'i> ActiveSearch<'i, '_> {
         // A list that is covered as a whole is skipped without a visit.
         let has_advanced = self.visited != self.continued_after;
         has_advanced && self.findings.partners.len() <= FINDINGS_MAX
-    }
-
-    /// The candidate lists of all probed partitions, without the candidates that were visited before.
-    fn lists(&mut self) -> BinaryHeap<Cursor<'i>> {
-        let tables = &self.index.tables;
-        let bands = tables.band_keys(self.signature);
-        let mut cursors = Vec::with_capacity(bands.len());
-        let (probed_partitions, list_visits) =
-            (&self.findings.probed_partitions, &mut self.findings.list_visits);
-        let visited = self.visited;
-        for (probe, (partition, _)) in probed_partitions.iter().enumerate() {
-            let host = &tables.partitions[partition.index()];
-            let of_families = tables.search_keys(*partition, self.signature, &bands);
-            host.candidates.prefetch(&bands);
-            host.candidates.prefetch(&of_families);
-            let bands = bands.iter().map(|key| CrowdedList { key: *key, is_of_family: false });
-            let of_families = of_families.iter().map(|key| CrowdedList { key: *key, is_of_family: true });
-            for one in bands.chain(of_families) {
-                host.candidates.lists(one.key, |list| {
-                    let mut slots = list.slots;
-                    if visited != InsertSeq::default() {
-                        let is_visited = |slot: &u32| host.columns.insert_seq(*slot) <= visited;
-                        slots = &slots[slots.partition_point(is_visited)..];
-                    }
-                    let Some(first) = slots.first() else { return };
-                    let large = list.is_large.then(|| {
-                        let visits = BucketVisits::default();
-                        list_visits.push(ListVisits { partition: *partition, list: one, visits });
-                        list_visits.len() as u32 - 1
-                    });
-                    cursors.push(Cursor {
-                        insert_seq: host.columns.insert_seq(*first),
-                        probe: probe as u32,
-                        slots,
-                        center: list.center,
-                        large,
-                    });
-                });
-            }
-        }
-        BinaryHeap::from(cursors)
     }
 
     fn visit(&mut self, probe: usize, entry: EntryRef, insert_seq: InsertSeq) {

@@ -7,6 +7,7 @@
 //!   insertion.
 //! - All members of a run have the center of the run, and no member is a center.
 
+mod keys;
 mod partition_drop;
 mod persistence;
 pub(super) mod roles;
@@ -25,9 +26,8 @@ use doppel_protocol::index_node::{HostedPartition, HostingPlan};
 use hashbrown::{HashMap, HashSet, HashTable};
 
 use super::partition::buckets::CrowdingLimits;
-use super::partition::candidates::{self, EntryKeys};
+use super::partition::candidates::EntryKeys;
 use super::partition::columns::{Center, ColumnEntry, FIRST_INSERT_SEQ, SignatureRecord};
-use super::partition::families::Families;
 use super::partition::local_index::LocalIndex;
 use super::partition::{Partition, PartitionState};
 use crate::seed::{BandSeed, Seeded};
@@ -361,32 +361,6 @@ impl IndexTables {
     /// Whether the tables have to be rebuilt, because numbers run out or slots were left behind.
     pub(crate) fn is_renewal_due(&self) -> bool {
         self.has_leftovers || self.next_insert_seq.0 > NUMBERS_MAX || self.next_query_order > NUMBERS_MAX
-    }
-
-    /// The keys of an entry in a partition.
-    pub(crate) fn entry_keys(&self, partition: LocalIndex, signature: &Signature) -> EntryKeys {
-        self.entry_keys_with(&self.partitions[partition.index()].families, signature)
-    }
-
-    /// The keys of an entry in a partition with these families.
-    pub(crate) fn entry_keys_with(&self, families: &Families, signature: &Signature) -> EntryKeys {
-        families.entry_keys(self.policy.metric(), self.band_seed, signature, self.band_keys(signature))
-    }
-
-    /// The family keys that a search looks up in a partition, besides the keys of its bands.
-    pub(crate) fn search_keys(
-        &self,
-        partition: LocalIndex,
-        signature: &Signature,
-        bands: &EntryKeys,
-    ) -> EntryKeys {
-        let families = &self.partitions[partition.index()].families;
-        families.search_keys(self.policy.metric(), self.band_seed, signature, bands)
-    }
-
-    /// The keys of the bands of a signature.
-    pub(crate) fn band_keys(&self, signature: &Signature) -> EntryKeys {
-        candidates::band_keys(self.policy, self.band_seed, signature)
     }
 
     #[inline]

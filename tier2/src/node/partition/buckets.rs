@@ -5,12 +5,16 @@
 //! center. A search that has verified this center can skip the whole run at once (see
 //! [`search`](crate::node::search)).
 
+mod crowding;
+
 use std::io;
 
 use doppel_model::InsertSeq;
 use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 use super::columns::{Center, Columns};
+use crowding::Crowding;
+pub use crowding::CrowdingLimits;
 
 /// Slots are smaller than this, so that the value of a bucket shows whether it is a slot.
 pub(crate) const SLOTS_MAX: u32 = 1 << KIND_SHIFT;
@@ -54,28 +58,8 @@ struct LargeBucket {
     runs: Vec<Run>,
     /// Members of `rest` that searches have visited since the last cut into runs.
     visits: u64,
-    /// Members that searches have visited in vain since the bucket was last called crowded.
-    vain: u64,
-    /// How often the bucket was called crowded.
-    crowded: u32,
+    crowding: Crowding,
 }
-
-/// When a bucket is crowded: searches visit its members in vain, and pay more than another list would cost.
-#[derive(Debug, Clone, Copy)]
-pub struct CrowdingLimits {
-    /// Vain visits of a bucket before it is crowded.
-    pub vain_free: u64,
-    /// Further vain visits for each member.
-    pub vain_per_member: u64,
-}
-
-impl CrowdingLimits {
-    /// The limits that cost least on families of 5,000 to 200,000 pages of 100 words.
-    pub const DEFAULT: Self = Self { vain_free: 1 << 10, vain_per_member: 32 };
-}
-
-/// How many times as many vain visits are made before a bucket is called crowded again.
-const GROWTH: u64 = 4;
 
 /// The visits of a search in a large bucket.
 #[derive(Debug, Clone, Copy, Default)]
@@ -250,18 +234,11 @@ impl Buckets {
         let (LARGE, at) = split(bucket) else { return false };
         let Some(large) = self.large.get_mut(at) else { return false };
         large.visits += u64::from(visits.rest);
-        large.vain += u64::from(visits.vain);
         let members = large.len() as u64;
         if large.visits > VISITS_PER_MEMBER * members {
             large.rebuild_runs(columns);
         }
-        let vain_max = limits.vain_free.saturating_add(limits.vain_per_member.saturating_mul(members));
-        let is_crowded = large.vain > vain_max.saturating_mul(GROWTH.saturating_pow(large.crowded));
-        if is_crowded {
-            large.vain = 0;
-            large.crowded += 1;
-        }
-        is_crowded
+        large.crowding.add(visits.vain, members, limits)
     }
 
     pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {

@@ -41,10 +41,10 @@ use super::candidates::{EntryKeys, TableKey};
 use crate::seed::{BandSeed, Seeded};
 
 /// The largest number of common differences that a family key names.
-const DEPTH_MAX: u32 = 3;
+const DEPTH_MAX: u32 = 8;
 
 /// The largest number of keys that an entry has in a family.
-const KEYS_MAX: usize = 256;
+const KEYS_MAX: usize = 1024;
 
 /// The largest number of families in a partition.
 const FAMILIES_MAX: usize = 64;
@@ -95,9 +95,8 @@ impl Families {
         self.refined.contains_key(&band)
     }
 
-    /// Refines a band whose entries are like those of the sample. Returns `false` and changes nothing if there
-    /// are too many families.
-    pub(crate) fn refine(&mut self, band: TableKey, sample: &[Arc<Signature>]) -> bool {
+    /// Refines a band whose entries are like those of the sample.
+    pub(crate) fn refine(&mut self, band: TableKey, sample: &[Arc<Signature>]) {
         let learned = FamilyOrder::learn(sample.iter().map(|signature| &**signature));
         let mut scratch = Vec::new();
         let mut differences = |order: &FamilyOrder| {
@@ -109,16 +108,18 @@ impl Families {
         };
         // A quarter more differences are cheaper than another family.
         let most = differences(&learned) * 5 / 4;
-        let family = match self.orders.iter().position(|order| differences(order) <= most) {
-            Some(family) => family,
-            None if self.orders.len() == FAMILIES_MAX => return false,
+        let nearest = (0..self.orders.len())
+            .map(|family| (differences(&self.orders[family]), family))
+            .min()
+            .filter(|(differences, _)| *differences <= most || self.orders.len() == FAMILIES_MAX);
+        let family = match nearest {
+            Some((_, family)) => family,
             None => {
                 self.orders.push(Arc::new(learned));
                 self.orders.len() - 1
             }
         };
         self.refined.insert(band, family as u32);
-        true
     }
 
     /// Splits the list of a family key.

@@ -14,9 +14,9 @@ impl Families {
         out.number(self.orders.len() as u64)?;
         for order in &self.orders {
             out.column(order.template())?;
-            let (hashes, counts): (Vec<u64>, Vec<u64>) = order.counts().unzip();
+            let (hashes, ranks): (Vec<u64>, Vec<u64>) = order.ranks().unzip();
             out.column(&hashes)?;
-            out.column(&counts)?;
+            out.column(&ranks)?;
         }
         out.items(self.refined.len(), self.refined.keys().map(|band| band.number()))?;
         out.items(self.refined.len(), self.refined.values().copied())?;
@@ -31,8 +31,8 @@ impl Families {
         }
         for _ in 0..orders {
             let template = input.column::<u64>()?;
-            let (hashes, counts) = (input.column::<u64>()?, input.column::<u64>()?);
-            let order = FamilyOrder::from_parts(template, hashes.into_iter().zip(counts));
+            let (hashes, ranks) = (input.column::<u64>()?, input.column::<u64>()?);
+            let order = FamilyOrder::from_parts(template, hashes.into_iter().zip(ranks));
             families.orders.push(Arc::new(order.ok_or(SnapshotError::Damaged)?));
         }
         let (bands, of) = (input.column::<u64>()?, input.column::<u32>()?);

@@ -1,0 +1,36 @@
+//! The keys under which entries are listed, and those that a search looks up.
+
+use doppel_model::signature::Signature;
+
+use super::IndexTables;
+use crate::node::partition::candidates::{self, EntryKeys};
+use crate::node::partition::families::Families;
+use crate::node::partition::local_index::LocalIndex;
+
+impl IndexTables {
+    /// The keys of an entry in a partition.
+    pub(crate) fn entry_keys(&self, partition: LocalIndex, signature: &Signature) -> EntryKeys {
+        self.entry_keys_with(&self.partitions[partition.index()].families, signature)
+    }
+
+    /// The keys of an entry in a partition with these families.
+    pub(crate) fn entry_keys_with(&self, families: &Families, signature: &Signature) -> EntryKeys {
+        families.entry_keys(self.policy.metric(), self.band_seed, signature, self.band_keys(signature))
+    }
+
+    /// The family keys that a search looks up in a partition, besides the keys of its bands.
+    pub(crate) fn search_keys(
+        &self,
+        partition: LocalIndex,
+        signature: &Signature,
+        bands: &EntryKeys,
+    ) -> EntryKeys {
+        let families = &self.partitions[partition.index()].families;
+        families.search_keys(self.policy.metric(), self.band_seed, signature, bands)
+    }
+
+    /// The keys of the bands of a signature.
+    pub(crate) fn band_keys(&self, signature: &Signature) -> EntryKeys {
+        candidates::band_keys(self.policy, self.band_seed, signature)
+    }
+}
