@@ -16,7 +16,8 @@ pub(super) type SmallBuckets = Vec<Vec<u32>>;
 
 impl<'i> ActiveSearch<'i, '_> {
     /// The candidate lists of all probed partitions, without the candidates that were visited before. Each large
-    /// bucket has lists of its own. The small ones of a partition are one list, which is cheaper than many.
+    /// bucket has lists of its own. The small ones of a partition are one list, which is cheaper than many. It
+    /// leaves out members of families that are neither partners nor centers by their bitmaps.
     pub(super) fn lists<'l>(&mut self, small: &'l mut SmallBuckets) -> BinaryHeap<Cursor<'l>>
     where
         'i: 'l,
@@ -29,7 +30,7 @@ impl<'i> ActiveSearch<'i, '_> {
         let visited = self.visited;
         for (probe, (partition, _)) in (0..).zip(probed_partitions) {
             let host = &tables.partitions[partition.index()];
-            let mut members = Vec::new();
+            let (mut members, mut of_family) = (Vec::new(), Vec::new());
             let of_families = tables.search_keys(*partition, self.signature, &bands);
             host.candidates.prefetch(&bands);
             host.candidates.prefetch(&of_families);
@@ -38,7 +39,8 @@ impl<'i> ActiveSearch<'i, '_> {
             for one in bands.chain(of_families) {
                 host.candidates.lists(one.key, |list| {
                     if !list.is_large {
-                        members.extend_from_slice(list.slots);
+                        let small = if one.is_of_family { &mut of_family } else { &mut members };
+                        small.extend_from_slice(list.slots);
                         return;
                     }
                     let is_visited = |slot: &u32| host.columns.insert_seq(*slot) <= visited;
@@ -51,6 +53,14 @@ impl<'i> ActiveSearch<'i, '_> {
                     cursors.push(Cursor { insert_seq, probe, slots, center: list.center, large });
                 });
             }
+            // Most members of a family are no partners. A loop that does nothing else rejects them fastest.
+            let (policy, own) = (tables.policy, self.signature.size());
+            let may_count = |slot: &u32| {
+                let shared_max = host.columns.shared_max(*slot, own, self.bitmap);
+                policy.admits(shared_max, own, host.columns.total(*slot)) || host.columns.is_center(*slot)
+            };
+            self.findings.cost += of_family.len() as u64;
+            members.extend(of_family.into_iter().filter(may_count));
             small.push(by_age(members, visited, &host.columns));
         }
         for ((probe, slots), (partition, _)) in (0..).zip(&*small).zip(probed_partitions) {
