@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::process;
 use std::sync::Arc;
 use std::time::Duration;
@@ -185,9 +186,19 @@ impl CallListener {
     pub async fn serve(
         self,
         listener: TcpListener,
-        shutdown: impl Future<Output = ()>,
+        shutdown: impl Future<Output = ()> + Send,
     ) -> std::io::Result<()> {
-        doppel_http::serve(listener.into(), self.into_routes(), CONNECTIONS, shutdown, || ()).await
+        self.serve_until(listener, Box::pin(shutdown)).await
+    }
+
+    /// Like [`serve`](Self::serve). Both futures are boxed so that this crate contains the code of a
+    /// connection, and not each caller of `serve`.
+    fn serve_until<'s>(
+        self,
+        listener: TcpListener,
+        shutdown: Pin<Box<dyn Future<Output = ()> + Send + 's>>,
+    ) -> Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + 's>> {
+        Box::pin(doppel_http::serve(listener.into(), self.into_routes(), CONNECTIONS, shutdown, || ()))
     }
 }
 
