@@ -8,6 +8,7 @@ mod tracing_context;
 
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
 use doppel_http::{ConnectionLimits, ServerListener};
@@ -53,19 +54,28 @@ pub async fn serve(
     tokio::spawn(state.clone().record_load_history());
     let ended = watch::Sender::new(false);
     let at = |listening, listener| {
-        let limits = connections(state.limits().write_pause, state.limits().drain);
-        let routes = routes::http_service(
-            state.clone(),
-            AdmissionCheck::new(access.clone(), listener, state.clients()),
-        );
-        let (state, ended) = (state.clone(), until_set(&ended));
-        async move { doppel_http::serve(listening, routes, limits, ended, || state.drain()).await }
+        let admission = AdmissionCheck::new(access.clone(), listener, state.clients());
+        serve_listener(listening, state.clone(), admission, &ended)
     };
     let (main, other) = match operators {
         None => (at(clients, Listener::Only), None),
         Some(operators) => (at(clients, Listener::Clients), Some(at(operators, Listener::Operators))),
     };
     serve_both(main, other, shutdown, &ended).await
+}
+
+/// Serves one listener until `ended` becomes true. The future is boxed so that this crate contains the code
+/// of a connection, and not each caller of [`serve`].
+fn serve_listener(
+    listening: ServerListener<TcpListener>,
+    state: App,
+    admission: AdmissionCheck,
+    ended: &watch::Sender<bool>,
+) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>> {
+    let limits = connections(state.limits().write_pause, state.limits().drain);
+    let routes = routes::http_service(state.clone(), admission);
+    let ended = until_set(ended);
+    Box::pin(async move { doppel_http::serve(listening, routes, limits, ended, || state.drain()).await })
 }
 
 /// Returns the limits for the connections of a coordinator.

@@ -64,6 +64,9 @@ fn the_debian_package_can_be_installed_and_removed() {
         "usr/share/man/man1/doppel-serve.1.gz",
         "usr/share/bash-completion/completions/doppel",
         "usr/share/doc/doppel/copyright",
+        "usr/share/doc/doppel/examples/winners.toml",
+        "usr/share/doc/doppel/examples/alerts.yml",
+        "usr/share/doc/doppel/examples/grafana-dashboard.json",
     ] {
         assert!(root.join(file).is_file(), "{file}");
     }

@@ -378,21 +378,5 @@ impl Batches {
     }
 }
 
-/// Whether the first bytes of a file are those of a Parquet file.
-pub(super) fn is_parquet(beginning: &[u8]) -> bool {
-    beginning.starts_with(b"PAR1") || beginning.starts_with(b"PARE")
-}
-
-/// Whether the first bytes of a file are those of an Arrow file.
-pub(super) fn is_arrow_file(beginning: &[u8]) -> bool {
-    beginning.starts_with(ipc::MAGIC)
-}
-
-/// Whether the first bytes of a file are those of an Arrow stream: the continuation marker, then a length
-/// that is divisible by 8.
-pub(super) fn is_arrow_stream(beginning: &[u8]) -> bool {
-    matches!(beginning, [0xff, 0xff, 0xff, 0xff, low, _, _, high, ..] if low % 8 == 0 && *high < 4)
-}
-
 #[cfg(test)]
 mod tests;

@@ -26,10 +26,13 @@
 //!   one row group that is written. For WARC it needs about 100 bytes more for each record of the file.
 
 mod annotation;
+#[cfg(feature = "columns")]
 mod batch_writers;
+#[cfg(feature = "columns")]
 mod columnar;
 mod compressed_writer;
 mod files;
+#[cfg(feature = "columns")]
 mod parquet_types;
 mod text;
 mod warc;
@@ -263,7 +266,10 @@ pub fn copy<W: Write + Send>(
             text::copy_lines(lines, sides, &mut job)?
         }
         Source::Delimited(rows) => text::copy_rows(rows, (sides, packing), &mut job)?,
+        #[cfg(feature = "columns")]
         Source::Columns(_) => columnar::copy(&mut input, options, (sides, packing), &mut job)?,
+        #[cfg(not(feature = "columns"))]
+        Source::Columns(rows) => rows.never(),
         Source::Warc(pages) => warc::copy(pages, (sides, packing), &mut job)?,
         Source::Wacz(files) => warc::copy_wacz(files, sides, &mut job)?,
         Source::Files(_) => files::copy_page(&mut input, sides, &mut job)?,
@@ -278,6 +284,7 @@ pub fn copy<W: Write + Send>(
 /// here.
 pub fn check(path: &Path, name: RecordFile, options: &InputOptions) -> Result<(), InputError> {
     match open_as(path, name, options.clone()).map(|input| input.source) {
+        #[cfg(feature = "columns")]
         Ok(Source::Columns(rows)) => {
             let types = rows.parquet_types().map_or(Ok(()), parquet_types::check_types);
             types.map_err(|reason| InputError::new(&path.into(), InputPosition::File, reason))
@@ -332,5 +339,5 @@ impl Job<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "columns"))]
 mod tests;

@@ -4,6 +4,8 @@
 //! that resemble a supported format but are not readable, such as JSON arrays and UTF-16, with a hint how to
 //! convert them.
 
+pub(crate) mod column_magic;
+
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -11,7 +13,6 @@ use std::str::FromStr;
 use doppel_streams::{Reason, Stream};
 use serde::de::IgnoredAny;
 
-use super::columns;
 use super::names::{extension, is_html, without_compression_ending};
 use super::warc::{arc_line, version_line};
 
@@ -155,7 +156,11 @@ pub(super) fn detect(
         (Some(InputFormat::Tsv), _) | (None, "tsv") => Some(Format::Delimited(Some(b'\t'))),
         (Some(InputFormat::Parquet), _) | (None, "parquet") => Some(Format::Parquet),
         (Some(InputFormat::Arrow), _) | (None, "arrow" | "arrows" | "feather") => {
-            Some(if satisfies(&columns::is_arrow_file) { Format::ArrowFile } else { Format::ArrowStream })
+            Some(if satisfies(&column_magic::is_arrow_file) {
+                Format::ArrowFile
+            } else {
+                Format::ArrowStream
+            })
         }
         _ => None,
     };
@@ -194,10 +199,10 @@ pub(super) fn detect(
         _ if arc_line::is_arc(first_bytes) => Ok(Format::Arc),
         _ if first_bytes.starts_with(ZIP) && !compressed => Ok(Format::Wacz),
         _ if extension(&name) == "arc" => Err(Reason::Format),
-        _ if columns::is_arrow_stream(first_bytes) => Ok(Format::ArrowStream),
-        _ if columns::is_parquet(first_bytes) && !compressed => Ok(Format::Parquet),
-        _ if columns::is_arrow_file(first_bytes) && !compressed => Ok(Format::ArrowFile),
-        _ if columns::is_parquet(first_bytes) || columns::is_arrow_file(first_bytes) => {
+        _ if column_magic::is_arrow_stream(first_bytes) => Ok(Format::ArrowStream),
+        _ if column_magic::is_parquet(first_bytes) && !compressed => Ok(Format::Parquet),
+        _ if column_magic::is_arrow_file(first_bytes) && !compressed => Ok(Format::ArrowFile),
+        _ if column_magic::is_parquet(first_bytes) || column_magic::is_arrow_file(first_bytes) => {
             Err(Reason::PackedColumns)
         }
         Some(b'{') if is_object_over_lines(first_bytes) => Err(Reason::JsonOverLines),

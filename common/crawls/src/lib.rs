@@ -3,7 +3,8 @@
 //! The inputs are WARC, WET, ARC and WACZ files, and JSON lines, CSV, TSV, Parquet and Arrow files of any
 //! schema. HTML, text and Markdown files are pages, alone or in directories. Text formats may be compressed.
 //! [`open`] detects the format of a path and returns an [`Input`], an iterator of [`Item`]s. The module
-//! [`mod@copy`] copies records of an input, and [`record`] turns records of any schema into pages.
+//! [`mod@copy`] copies records of an input, and [`record`] turns records of any schema into pages. Without the
+//! feature `columns`, Parquet and Arrow files are recognised and refused.
 //!
 //! Input is untrusted, so [`Limits`] bounds sizes, nesting and expansion. A bad record or line becomes an
 //! error item, and the stream continues after it if possible. Only one record is in memory at a time. The
@@ -26,6 +27,10 @@
 
 mod charset;
 mod clock;
+#[cfg(feature = "columns")]
+mod columns;
+#[cfg(not(feature = "columns"))]
+#[path = "columns/without.rs"]
 mod columns;
 pub mod copy;
 mod delimited;

@@ -24,18 +24,13 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use crate::engine_state::LED;
 use crate::log::{AppendError, Extent, LogEntry, LogError, Sequence, SharedLog};
 use announcements::Announcements;
-pub use engine::{EngineError, LogEngine, Server, StreamSettings};
+pub use engine::LogEngine;
 pub use news_channel::{NewsChannel, NewsSubscription};
 use readers::Readers;
 use sent_bytes::SentBytes;
-pub use state::{EngineState, Follower, Greeting, LogTraffic, ServerState, StreamContents, StreamState};
-
-/// Time without contact after which the leader of a stream counts as cut off from a server. A leader hears
-/// from each server once per second, and the other servers elect another leader after four seconds at the
-/// earliest.
-pub const LED: Duration = Duration::from_secs(3);
 
 /// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an
 /// election.

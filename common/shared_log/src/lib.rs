@@ -5,6 +5,8 @@
 //! |---|---|
 //! | `log` | the interface of a log |
 //! | `jetstream` | the log as a stream of NATS JetStream, which replicates the log and orders the appends |
+//! | `engine_state`, `engine_error` | what log servers report, and why they cannot be used |
+//! | `without_nats` | takes the place of `jetstream` without the feature `nats`, and refuses log servers |
 //! | `announced` | entries that writers announced to readers |
 //! | `reports` | progress that readers reported to writers |
 //! | `memory` | the log in memory, with the faults of a real log, for tests |
@@ -20,17 +22,29 @@
 //! - An append without an answer adds the entry once or not at all, even if the writer repeats it at the
 //!   same position.
 
+#[cfg(any(test, feature = "conformance", feature = "nats"))]
 mod announced;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod engine_error;
+mod engine_state;
+#[cfg(feature = "nats")]
 mod jetstream;
 mod log;
 #[cfg(any(test, feature = "conformance"))]
 pub mod memory;
+#[cfg(any(test, feature = "conformance", feature = "nats"))]
 mod reports;
+#[cfg(not(feature = "nats"))]
+mod without_nats;
 
-pub use jetstream::{
-    EngineError, EngineState, Follower, Greeting, JetStreamLog, LED, LogEngine, LogTraffic, NewsChannel,
-    NewsSubscription, Server, ServerState, StreamContents, StreamSettings, StreamState,
+pub use engine_error::EngineError;
+pub use engine_state::{
+    EngineState, Follower, Greeting, LED, LogTraffic, Server, ServerState, StreamContents, StreamSettings,
+    StreamState,
 };
+#[cfg(feature = "nats")]
+pub use jetstream::{JetStreamLog, LogEngine, NewsChannel, NewsSubscription};
 pub use log::{AppendError, Extent, LogEntry, LogError, Sequence, SharedLog, append_surely};
+#[cfg(not(feature = "nats"))]
+pub use without_nats::{JetStreamLog, LogEngine, NewsChannel, NewsSubscription};

@@ -74,6 +74,11 @@ pub enum Reason {
     /// A Parquet, Arrow or WACZ file inside another compression.
     #[error("a Parquet, Arrow or WACZ file inside another compression cannot be read; unpack it")]
     PackedColumns,
+    /// A Parquet or Arrow file, read by a program that was built without the feature `columns`.
+    #[error(
+        "this program was built without support for Parquet and Arrow files; build it without --no-default-features"
+    )]
+    WithoutColumns,
     /// A WACZ file, or a file in a WACZ file, that cannot be read.
     #[error("cannot be read: {0}")]
     Wacz(String),

@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-use similar::{Algorithm, DiffTag, capture_diff_slices};
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::{DiffOp, DiffTag};
 
 /// Maximum number of characters of an excerpt.
 const EXCERPT: usize = 600;
@@ -69,7 +70,7 @@ pub fn compare(a: &str, b: &str) -> ([Excerpt; 2], bool) {
     let [(a, a_more), (b, b_more)] =
         [&a[from..], &b[from..]].map(|rest| rest.split_at(fit(rest.iter(), EXCERPT)));
     let (mut a_runs, mut b_runs) = (Vec::new(), Vec::new());
-    let mut parts = capture_diff_slices(Algorithm::Myers, a, b);
+    let mut parts = parts(a, b);
     // Words at the end of one excerpt may follow after the end of the other excerpt, so nobody knows whether they differ.
     let last = parts.last().map(|part| part.tag());
     let is_unknown = last == Some(DiffTag::Delete) && !b_more.is_empty()
@@ -88,6 +89,14 @@ pub fn compare(a: &str, b: &str) -> ([Excerpt; 2], bool) {
         is_cut_after: is_unknown || !more.is_empty(),
     };
     ([piece(a_runs, a_more), piece(b_runs, b_more)], differ)
+}
+
+/// Returns the equal and different parts of two texts. The function names its algorithm because
+/// [`similar::capture_diff_slices`] would compile all six.
+fn parts(a: &[Unit<'_>], b: &[Unit<'_>]) -> Vec<DiffOp> {
+    let mut parts = Compact::new(Replace::new(Capture::new()), a, b);
+    let Ok(()) = myers::diff(&mut parts, a, 0..a.len(), b, 0..b.len());
+    parts.into_inner().into_inner().into_ops()
 }
 
 /// A word with the space behind it, or a character. Two units are equal if they look alike.

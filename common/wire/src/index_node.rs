@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::transport::call::{calls, with};
 use crate::transport::listener::CallListener;
-use crate::transport::peer::{Peer, WireError};
+use crate::transport::peer::Peer;
+use crate::transport::wire_error::WireError;
 
 /// Maximum size of a body that is full of signatures, in bytes.
 const SIGNATURES_BYTES_MAX: usize = BATCH_BYTES_MAX + BATCH_BYTES_MAX / 4;

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `transport::identity`, `transport::secret` | identity of a process in its cluster |
 //! | `transport::call` | a kind of call: its types, limits and deadline |
-//! | `transport::peer` | the client: deadlines, retries with jitter |
+//! | `transport::peer`, `transport::wire_error` | the client: deadlines, retries with jitter, and its errors |
 //! | `transport::listener` | the server: checks, permits, worker threads |
 //! | `transport::refusal`, `transport::json` | why a request is refused; values of the public contract in a body |
 //! | `transport::call_sizes` | splitting of work that is too large for one call |
@@ -45,9 +45,10 @@ mod transport;
 pub use transport::call::{Call, VERSION};
 pub use transport::identity::{Identity, InvalidNodeName, NodeName};
 pub use transport::listener::{CallListener, PanicPolicy};
-pub use transport::peer::{Peer, Runtime, WireError};
+pub use transport::peer::{Peer, Runtime};
 pub use transport::refusal::Refusal;
 pub use transport::secret::{Secret, SecretError};
+pub use transport::wire_error::WireError;
 
 #[cfg(test)]
 mod tests;

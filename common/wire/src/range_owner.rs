@@ -24,7 +24,8 @@ use crate::transport::call_sizes::{
 };
 use crate::transport::circuit_breaker::{CallFailure, CircuitBreaker, NODE_WAIT};
 use crate::transport::listener::CallListener;
-use crate::transport::peer::{Peer, WireError};
+use crate::transport::peer::Peer;
+use crate::transport::wire_error::WireError;
 
 /// Number of concurrent calls of each group: reads, posts (which wait until they are applied), and other
 /// calls.

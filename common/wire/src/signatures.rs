@@ -9,7 +9,8 @@ use doppel_protocol::{SIGNATURES_MAX, SignatureSource, SourceError};
 
 use crate::transport::call::calls;
 use crate::transport::listener::CallListener;
-use crate::transport::peer::{Peer, WireError};
+use crate::transport::peer::Peer;
+use crate::transport::wire_error::WireError;
 
 /// Approximate maximum size of an answer in bytes. An answer has at least one signature.
 const PIECE_BYTES: usize = 16 << 20;

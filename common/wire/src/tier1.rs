@@ -25,7 +25,8 @@ use crate::transport::call_sizes::{SIGNATURES_BYTES_MAX, submit_in_batches, with
 use crate::transport::circuit_breaker::{CallFailure, CircuitBreaker, FRONT_WAIT};
 use crate::transport::json::Json;
 use crate::transport::listener::CallListener;
-use crate::transport::peer::{Peer, WireError};
+use crate::transport::peer::Peer;
+use crate::transport::wire_error::WireError;
 
 /// Longest wait of one call.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -388,11 +389,9 @@ pub fn serve(listener: CallListener, tier1: &Arc<dyn Tier1Api>, collection: Coll
             tier1.changes(cursor.as_deref(), to_usize(limit), wait.min(PATIENCE))
         }))
         .at_once(LONG_CALLS)
-        .answer::<Groups>(with!(tier1, |tier1, (filter, after, limit)| tier1.groups(
-            filter,
-            after,
-            to_usize(limit)
-        )))
+        .answer::<Groups>(with!(tier1, |tier1, (filter, after, limit)| {
+            tier1.groups(filter, after, to_usize(limit))
+        }))
         .answer::<Repair>(with!(tier1, |tier1, (group, dry_run, by)| tier1.repair(group, dry_run, &by)))
         .answer::<PurgeHost>(with!(tier1, |tier1, host| tier1.purge_host(&host)))
         .answer::<Flush>(with!(tier1, |tier1, limit| tier1.flush(limit.min(PATIENCE))));

@@ -16,7 +16,8 @@ use doppel_protocol::{IndexError, MappingApi, PartitionLookup, RebalanceError, T
 use crate::transport::call::{calls, with};
 use crate::transport::json::Json;
 use crate::transport::listener::CallListener;
-use crate::transport::peer::{Peer, WireError};
+use crate::transport::peer::Peer;
+use crate::transport::wire_error::WireError;
 
 pub use routed::RoutedTier2;
 pub(crate) use routed::ask_present_router;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doppel_protocol::CallTraffic;
 
-use crate::transport::call::{Call, calls};
+use crate::transport::call::calls;
 
 calls! {
     /// Returns what the called process has sent and received.
@@ -60,9 +60,9 @@ impl Counts {
 }
 
 impl WireTraffic {
-    /// Returns the counts of a kind of call.
-    pub(crate) fn of<C: Call>(&self) -> Arc<Counts> {
-        Arc::clone(lock(&self.0.calls).entry(C::NAME).or_default())
+    /// Returns the counts of the kind of call with this name.
+    pub(crate) fn of(&self, call: &'static str) -> Arc<Counts> {
+        Arc::clone(lock(&self.0.calls).entry(call).or_default())
     }
 
     /// Adds an external counter: `bytes` returns the bytes transferred so far.

@@ -12,3 +12,4 @@ pub(crate) mod listener;
 pub(crate) mod peer;
 pub(crate) mod refusal;
 pub(crate) mod secret;
+pub(crate) mod wire_error;

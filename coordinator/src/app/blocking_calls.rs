@@ -10,6 +10,7 @@
 //! - Low-priority work runs on at most the configured number of threads at once.
 
 use std::any::Any;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -27,6 +28,13 @@ use crate::problem::Problem;
 
 /// The permits that a request holds while it is in progress.
 pub(crate) type RequestPermits = Arc<dyn Any + Send + Sync>;
+
+/// A call that puts its answer aside. Threads, permits and time limits are compiled once for all such calls,
+/// and not once for each call.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Waits for the end of a [`Work`].
+type WorkEnd<'c> = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send + 'c>>;
 
 task_local! {
     /// Permits of the current request.
@@ -73,8 +81,16 @@ impl BlockingCalls {
         time: Duration,
         call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let permit = self.permit()?;
-        timeout(time, on_thread(permit, call)).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
+        let (work, answer) = work_of(call);
+        self.run_work(time, work).await?;
+        take_answer(answer)
+    }
+
+    fn run_work(&self, time: Duration, work: Work) -> WorkEnd<'_> {
+        Box::pin(async move {
+            let permit = self.permit()?;
+            timeout(time, on_thread(permit, work)).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
+        })
     }
 
     /// Like [`run`](Self::run), but for health checks and metrics. They wait for a permit from a small
@@ -87,11 +103,19 @@ impl BlockingCalls {
         time: Duration,
         call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let answer = async {
-            let permit = self.health.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
-            on_thread(permit, call).await
-        };
-        timeout(time, answer).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
+        let (work, answer) = work_of(call);
+        self.run_work_for_health(time, work).await?;
+        take_answer(answer)
+    }
+
+    fn run_work_for_health(&self, time: Duration, work: Work) -> WorkEnd<'_> {
+        Box::pin(async move {
+            let ended = async {
+                let permit = self.health.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
+                on_thread(permit, work).await
+            };
+            timeout(time, ended).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
+        })
     }
 
     /// Runs a short call on the current thread, and moves the other tasks of this thread to another thread.
@@ -126,36 +150,49 @@ impl BlockingCalls {
         turns: Option<Arc<Semaphore>>,
         call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let permit = self.permit()?;
-        let answer = async {
-            let own = match turns {
-                Some(turns) => turns.acquire_owned().await.ok(),
-                None => None,
+        let (work, answer) = work_of(call);
+        self.run_low_priority_work(time, turns, work).await?;
+        take_answer(answer)
+    }
+
+    fn run_low_priority_work(
+        &self,
+        time: Duration,
+        turns: Option<Arc<Semaphore>>,
+        work: Work,
+    ) -> WorkEnd<'_> {
+        Box::pin(async move {
+            let permit = self.permit()?;
+            let ended = async {
+                let own = match turns {
+                    Some(turns) => turns.acquire_owned().await.ok(),
+                    None => None,
+                };
+                let turn = self.low_priority.clone().acquire_owned().await.ok();
+                let (end, ended) = oneshot::channel();
+                let span = Span::current();
+                let request_permits = current_permits();
+                let work = move || {
+                    let permits = (permit, own, turn, request_permits);
+                    let _span = span.entered();
+                    lower_priority(LoweredPriority::BelowAll);
+                    work();
+                    // The permits are returned before the end is reported, because the caller may ask for a
+                    // permit at once.
+                    drop(permits);
+                    // Sending fails if the caller no longer waits.
+                    let _ = end.send(());
+                };
+                let begun = thread::Builder::new().name("giving-way".to_owned()).spawn(work);
+                begun.map_err(|error| {
+                    tracing::warn!(%error, "cannot start a thread for a request; the request gets 503");
+                    Problem::busy("the service cannot start another thread; try again later")
+                })?;
+                // If the work panics, it reports no end. The panic handler of the thread reports the panic.
+                ended.await.map_err(|_| Problem::internal())
             };
-            let turn = self.low_priority.clone().acquire_owned().await.ok();
-            let (answer, answered) = oneshot::channel();
-            let span = Span::current();
-            let request_permits = current_permits();
-            let work = move || {
-                let permits = (permit, own, turn, request_permits);
-                let _span = span.entered();
-                lower_priority(LoweredPriority::BelowAll);
-                let result = call();
-                // The permits are returned before the answer is sent, because the receiver may ask for a
-                // permit at once.
-                drop(permits);
-                // Sending fails if the caller no longer waits.
-                let _ = answer.send(result);
-            };
-            let begun = thread::Builder::new().name("giving-way".to_owned()).spawn(work);
-            begun.map_err(|error| {
-                tracing::warn!(%error, "cannot start a thread for a request; the request gets 503");
-                Problem::busy("the service cannot start another thread; try again later")
-            })?;
-            // If the work panics, no answer arrives. The panic handler of the thread reports the panic.
-            answered.await.unwrap_or_else(|_| Err(Problem::internal()))
-        };
-        timeout(time, answer).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
+            timeout(time, ended).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
+        })
     }
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
@@ -171,27 +208,38 @@ pub(crate) fn permit(permits: &Arc<Semaphore>, detail: &str) -> Result<OwnedSema
     permits.clone().try_acquire_owned().map_err(|_| Problem::busy(detail))
 }
 
-/// Runs a call on a blocking thread.
+/// Runs work on a blocking thread.
 ///
 /// The thread keeps the permit of the call and the permits of the request, because it may outlive its caller.
 /// It logs under the caller's span.
-async fn on_thread<T: Send + 'static>(
-    permit: OwnedSemaphorePermit,
-    call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
+async fn on_thread(permit: OwnedSemaphorePermit, work: Work) -> Result<(), Problem> {
     let (span, request_permits) = (Span::current(), current_permits());
     let on_thread = move || {
         let _held = (permit, request_permits);
         let _span = span.entered();
-        call()
+        work();
     };
-    match spawn_blocking(on_thread).await {
-        Ok(answer) => answer,
-        Err(error) => {
-            tracing::error!(%error, "a call panicked or was cancelled; the request gets 500");
-            Err(Problem::internal())
-        }
-    }
+    spawn_blocking(on_thread).await.map_err(|error| {
+        tracing::error!(%error, "a call panicked or was cancelled; the request gets 500");
+        Problem::internal()
+    })
+}
+
+/// Creates the work of a call, and the receiver of its answer.
+fn work_of<T: Send + 'static>(
+    call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> (Work, oneshot::Receiver<Result<T, Problem>>) {
+    let (answer, answered) = oneshot::channel();
+    let work = move || {
+        // Sending fails if the caller no longer waits.
+        let _ = answer.send(call());
+    };
+    (Box::new(work), answered)
+}
+
+/// Takes the answer of work that has ended.
+fn take_answer<T>(mut answered: oneshot::Receiver<Result<T, Problem>>) -> Result<T, Problem> {
+    answered.try_recv().unwrap_or_else(|_| Err(Problem::internal()))
 }
 
 #[cfg(test)]

@@ -63,8 +63,10 @@ impl Collector for ProcessCollector {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use procfs::process::{LimitValue, Process};
-    use procfs::{WithCurrentSystemInfo, ticks_per_second};
+    use std::fs;
+
+    use rustix::process::{Resource, getrlimit};
+    use rustix::time::{ClockId, clock_gettime};
 
     /// Figures of the kernel about this process.
     pub(super) struct Figures {
@@ -79,25 +81,36 @@ mod linux {
 
     /// Reads the figures. Returns `None` if the kernel provides none, as in some sandboxes.
     pub(super) fn read() -> Option<Figures> {
-        let process = Process::myself().ok()?;
-        let stat = process.stat().ok()?;
-        let seconds = |ticks: u64| ticks as f64 / ticks_per_second() as f64;
-        let max_fds = process.limits().ok().and_then(|limits| match limits.max_open_files.soft_limit {
-            LimitValue::Value(max) => Some(max),
-            LimitValue::Unlimited => None,
-        });
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let spent = clock_gettime(ClockId::ProcessCPUTime);
+        // One of the open files is the directory that this function reads.
+        let open_fds = fs::read_dir("/proc/self/fd").map_or(0, |files| files.count().saturating_sub(1));
         Some(Figures {
-            cpu_seconds: seconds(stat.utime + stat.stime),
-            resident: stat.rss_bytes().get(),
-            virtual_memory: stat.vsize,
-            threads: u64::try_from(stat.num_threads).unwrap_or(0),
-            open_fds: process.fd_count().unwrap_or(0) as u64,
-            max_fds,
+            cpu_seconds: spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9,
+            resident: number(&status, "VmRSS")? << 10,
+            virtual_memory: number(&status, "VmSize")? << 10,
+            threads: number(&status, "Threads")?,
+            open_fds: open_fds as u64,
+            max_fds: getrlimit(Resource::Nofile).current,
         })
+    }
+
+    /// Reads a number from `/proc/self/status`, whose lines look like `VmRSS:     1776 kB`.
+    fn number(status: &str, field: &str) -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse().ok()
     }
 
     #[cfg(test)]
     mod tests {
+        #[test]
+        fn a_number_is_read_from_its_own_line() {
+            let status = "VmPeak:\t    3060 kB\nVmSize:\t    2048 kB\nVmRSS:\t    1776 kB\nThreads:\t7\n";
+            let numbers =
+                ["VmSize", "VmRSS", "Threads", "Vm", "VmSwap"].map(|field| super::number(status, field));
+            assert_eq!(numbers, [Some(2048), Some(1776), Some(7), None, None]);
+        }
+
         #[test]
         fn the_kernel_reports_plausible_figures() {
             let figures = super::read().unwrap();

@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,16 +40,19 @@ pub async fn serve_until_reached(
     let ServerListeners { clients, operators, access } = listeners;
     let routes = routes(awaited, access.hosts.clone());
     let ended = watch::Sender::new(false);
-    let at = |listening| {
-        doppel_http::serve(
-            listening,
-            routes.clone(),
-            connections(WRITE_PAUSE, DRAIN),
-            until_set(&ended),
-            || (),
-        )
-    };
+    let at = |listening| serve_listener(listening, routes.clone(), &ended);
     serve_both(at(lend(clients)), operators.as_ref().map(|door| at(lend(door))), reached, &ended).await
+}
+
+/// Serves one listener until `ended` becomes true. The future is boxed so that this crate contains the code
+/// of a connection, and not each caller of [`serve_until_reached`].
+fn serve_listener<'l>(
+    listening: ServerListener<&'l TcpListener>,
+    routes: Router,
+    ended: &watch::Sender<bool>,
+) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'l>> {
+    let limits = connections(WRITE_PAUSE, DRAIN);
+    Box::pin(doppel_http::serve(listening, routes, limits, until_set(ended), || ()))
 }
 
 /// Borrows the listener, because the service that follows uses it again.

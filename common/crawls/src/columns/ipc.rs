@@ -25,9 +25,6 @@ use super::guard::guarded;
 pub(crate) use file::FileBatches;
 pub(crate) use stream::StreamBatches;
 
-/// The first bytes of an Arrow file.
-pub(super) const MAGIC: &[u8] = b"ARROW1";
-
 /// The continuation marker, with which a message begins since version 0.15 of the format.
 pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 

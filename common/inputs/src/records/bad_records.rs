@@ -165,6 +165,7 @@ pub fn class(error: &InputError) -> &'static str {
         | Reason::Comments
         | Reason::Utf16
         | Reason::PackedColumns
+        | Reason::WithoutColumns
         | Reason::PageInPipe => "unknown format",
         Reason::Wacz(_) => "unreadable WACZ file",
         Reason::Truncated => "truncated",

@@ -11,6 +11,8 @@ use tokio::time::timeout;
 
 use super::sent_bytes::SentBytes;
 use super::{ANSWER, JetStreamLog, NewsChannel, limited};
+use crate::engine_error::{EngineError, OLDEST};
+use crate::engine_state::{Server, StreamSettings};
 use crate::log::LogError;
 
 /// Timeout for establishing a connection.
@@ -22,82 +24,6 @@ const RECONNECT: Duration = Duration::from_millis(500);
 /// Maximum number of news messages of a subject that wait for processing. More are dropped, which does no
 /// harm.
 const NEWS_MAX: usize = 256;
-
-/// Oldest supported version of the servers.
-const OLDEST: (u32, u32, u32) = (2, 9, 10);
-
-/// Why the log servers cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// No server answers at any address.
-    #[error("no log server answers at {servers}: {why}")]
-    Unreachable {
-        /// Addresses of the servers.
-        servers: String,
-        /// What failed, in words.
-        why: String,
-    },
-    /// The server does not have JetStream enabled.
-    #[error(
-        "the log server {name} at {servers} has no JetStream: start it with `jetstream` in its configuration, or with -js"
-    )]
-    NoJetStream {
-        /// Addresses of the servers.
-        servers: String,
-        /// Name of the server.
-        name: String,
-    },
-    /// The version of the server is too old, or cannot be parsed.
-    #[error("the log server {name} has version {version}; at least {}.{}.{} is required", OLDEST.0, OLDEST.1, OLDEST.2)]
-    Version {
-        /// Name of the server.
-        name: String,
-        /// Version of the server.
-        version: String,
-    },
-    /// A stream of this name already exists.
-    #[error("the stream {0} already exists; a stream is never reused for another cluster")]
-    Exists(String),
-    /// The settings of a stream were changed after its creation.
-    #[error("the settings of the stream {stream} were changed: {what}")]
-    Changed {
-        /// Name of the stream.
-        stream: String,
-        /// The setting that is wrong, in words.
-        what: String,
-    },
-    /// The stream cannot be created.
-    #[error("the stream {stream} cannot be created: {why}")]
-    NotMade {
-        /// Name of the stream.
-        stream: String,
-        /// The reason in the words of the server.
-        why: String,
-    },
-    /// A request to the stream failed, usually because the stream does not answer or does not exist.
-    #[error(transparent)]
-    Log(#[from] LogError),
-}
-
-/// Settings of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamSettings {
-    /// Number of servers with a copy: an odd number from 1 to 5.
-    pub replicas: usize,
-    /// Size in bytes above which appends are refused.
-    pub max_bytes: u64,
-}
-
-/// A log server, as it describes itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    /// Name of the server.
-    pub name: String,
-    /// Version of the server, such as 2.15.1.
-    pub version: (u32, u32, u32),
-    /// Maximum length of a message that the server accepts, in bytes.
-    pub message_bytes_max: usize,
-}
 
 /// A connection to the log servers. It reconnects automatically.
 #[derive(Clone)]

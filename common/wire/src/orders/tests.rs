@@ -16,7 +16,7 @@ use super::order_sender::OrderSender;
 use super::queue::{BYTES_MAX, CALL_COMMANDS, COMMANDS_MAX, InFlightCall, Queue};
 use super::{OrdersAnswer, OrdersRequest, accept};
 use crate::transport::call_sizes::SIGNATURES_BYTES;
-use crate::transport::peer::WireError;
+use crate::transport::wire_error::WireError;
 
 const SECOND: Duration = Duration::from_secs(1);
 

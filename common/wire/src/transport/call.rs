@@ -29,6 +29,35 @@ pub trait Call: 'static {
     type Answer: Serialize + DeserializeOwned + Send + 'static;
 }
 
+/// Name and limits of a kind of call. Code that is the same for all calls takes this value instead of a type
+/// parameter, so the compiler translates it once and not once for each call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallKind {
+    /// [`Call::NAME`].
+    pub(crate) name: &'static str,
+    /// [`Call::REQUEST_BYTES_MAX`].
+    pub(crate) request_bytes_max: usize,
+    /// [`Call::ANSWER_BYTES_MAX`].
+    pub(crate) answer_bytes_max: usize,
+    /// [`Call::DEADLINE`].
+    pub(crate) deadline: Duration,
+    /// [`Call::REPEATABLE`].
+    pub(crate) repeatable: bool,
+}
+
+impl CallKind {
+    /// The kind of the call `C`.
+    pub(crate) fn of<C: Call>() -> Self {
+        Self {
+            name: C::NAME,
+            request_bytes_max: C::REQUEST_BYTES_MAX,
+            answer_bytes_max: C::ANSWER_BYTES_MAX,
+            deadline: C::DEADLINE,
+            repeatable: C::REPEATABLE,
+        }
+    }
+}
+
 /// Declares calls: `Name = "path": Request => Answer;`. Braces contain constants that differ from the
 /// defaults of [`Call`].
 macro_rules! calls {

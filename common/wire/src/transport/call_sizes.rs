@@ -4,7 +4,7 @@ use doppel_contract::SubmissionOutcome;
 use doppel_model::PageUrl;
 use doppel_protocol::{Body, Submission};
 
-use crate::transport::peer::WireError;
+use crate::transport::wire_error::WireError;
 
 /// Approximate maximum size of the signatures in a call, in bytes. A call may exceed it by one signature of
 /// any length.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::transport::call::Call;
 use crate::transport::call_sizes::CallError;
-use crate::transport::peer::{Peer, WireError};
+use crate::transport::peer::Peer;
+use crate::transport::wire_error::WireError;
 
 /// How long a coordinator waits for a node of tier 1. A read takes about a millisecond; this is the longest
 /// delay that a busy processor or disk should cause.

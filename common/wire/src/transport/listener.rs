@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::process;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::traffic::{Counts, ReportTraffic, WireTraffic};
-use crate::transport::call::{Call, VERSION};
+use crate::transport::call::{Call, CallKind, VERSION};
 use crate::transport::identity::Identity;
 use crate::transport::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
 
@@ -73,6 +74,19 @@ pub struct CallListener {
 /// The bytes of an answer, produced as they are read.
 pub(crate) type ByteStream = Box<dyn Iterator<Item = Bytes> + Send>;
 
+/// Answers a call whose request and answer are encoded.
+type EncodedCall = Arc<dyn Fn(Bytes) -> Result<Vec<u8>, CallFault> + Send + Sync>;
+
+/// Why a call has no encoded answer.
+enum CallFault {
+    /// The request cannot be decoded.
+    Request(postcard::Error),
+    /// The call panicked.
+    Panic,
+    /// The answer cannot be encoded.
+    Answer(postcard::Error),
+}
+
 impl CallListener {
     /// Creates a listener for this node that works on at most `at_once` calls at the same time. Further calls
     /// wait a moment and are then refused.
@@ -98,19 +112,20 @@ impl CallListener {
 
     /// Adds a call that is answered on a thread that may block.
     #[must_use]
-    pub fn answer<C: Call>(
-        mut self,
-        answer: impl Fn(C::Request) -> C::Answer + Send + Sync + 'static,
-    ) -> Self {
+    pub fn answer<C: Call>(self, answer: impl Fn(C::Request) -> C::Answer + Send + Sync + 'static) -> Self {
+        self.answer_encoded(CallKind::of::<C>(), Arc::new(move |body| encoded_answer::<C>(body, &answer)))
+    }
+
+    fn answer_encoded(mut self, kind: CallKind, answer: EncodedCall) -> Self {
         let permits = Arc::clone(&self.permits);
-        let counts = self.traffic.of::<C>();
-        let (panics, answer) = (self.panics, Arc::new(answer));
+        let counts = self.traffic.of(kind.name);
+        let panics = self.panics;
         let handle = move |headers: HeaderMap, body: Body| async move {
             // The body is not read during the wait, which holds back the caller.
             let Ok(Ok(permit)) = timeout(TURN_TIME, permits.acquire_owned()).await else {
                 return Refusal::Busy.because("the node works on too many calls; try again later");
             };
-            let body = match read::<C>(&headers, body).await {
+            let body = match read(kind, &headers, body).await {
                 Ok(body) => body,
                 Err(refused) => return refused,
             };
@@ -118,11 +133,11 @@ impl CallListener {
             counts.received(body.len());
             let answered = spawn_blocking(move || {
                 let _permit = permit;
-                run::<C>(body, panics, &counts, &*answer)
+                run(kind, body, panics, &counts, &*answer)
             });
             answered.await.unwrap_or_else(|_| Refusal::Failed.because("the node broke off the call"))
         };
-        self.routes = self.routes.route(&format!("/wire/{}", C::NAME), post(handle));
+        self.routes = self.routes.route(&format!("/wire/{}", kind.name), post(handle));
         self
     }
 
@@ -131,7 +146,7 @@ impl CallListener {
     #[must_use]
     pub(crate) fn stream<C: Call>(mut self, pieces: impl Fn() -> ByteStream + Send + Sync + 'static) -> Self {
         let (permits, pieces) = (Arc::clone(&self.permits), Arc::new(pieces));
-        let counts = self.traffic.of::<C>();
+        let counts = self.traffic.of(C::NAME);
         let handle = move || async move {
             let Ok(Ok(permit)) = timeout(TURN_TIME, permits.acquire_owned()).await else {
                 return Refusal::Busy.because("the node works on too many calls; try again later");
@@ -171,9 +186,19 @@ impl CallListener {
     pub async fn serve(
         self,
         listener: TcpListener,
-        shutdown: impl Future<Output = ()>,
+        shutdown: impl Future<Output = ()> + Send,
     ) -> std::io::Result<()> {
-        doppel_http::serve(listener.into(), self.into_routes(), CONNECTIONS, shutdown, || ()).await
+        self.serve_until(listener, Box::pin(shutdown)).await
+    }
+
+    /// Like [`serve`](Self::serve). Both futures are boxed so that this crate contains the code of a
+    /// connection, and not each caller of `serve`.
+    fn serve_until<'s>(
+        self,
+        listener: TcpListener,
+        shutdown: Pin<Box<dyn Future<Output = ()> + Send + 's>>,
+    ) -> Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + 's>> {
+        Box::pin(doppel_http::serve(listener.into(), self.into_routes(), CONNECTIONS, shutdown, || ()))
     }
 }
 
@@ -220,9 +245,9 @@ fn refusal_of(own: &Identity, headers: &HeaderMap) -> Option<(Refusal, String)> 
         .then(|| (Refusal::Node, format!("this is {}, and the request is for {node:?}", own.node)))
 }
 
-async fn read<C: Call>(headers: &HeaderMap, body: Body) -> Result<Bytes, Response> {
+async fn read(kind: CallKind, headers: &HeaderMap, body: Body) -> Result<Bytes, Response> {
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let limit = C::REQUEST_BYTES_MAX;
+    let limit = kind.request_bytes_max;
     let too_large = || Refusal::RequestTooLarge.because(format!("the body has more than {limit} bytes"));
     if length.is_some_and(|length| length > limit) {
         return Err(too_large());
@@ -236,27 +261,26 @@ async fn read<C: Call>(headers: &HeaderMap, body: Body) -> Result<Bytes, Respons
     }
 }
 
-fn run<C: Call>(
+/// Decodes a request, answers it, and encodes the answer. Only this function knows the types of the call.
+fn encoded_answer<C: Call>(
+    body: Bytes,
+    answer: &dyn Fn(C::Request) -> C::Answer,
+) -> Result<Vec<u8>, CallFault> {
+    let request: C::Request = postcard::from_bytes(&body).map_err(CallFault::Request)?;
+    drop(body);
+    let answer = catch_unwind(AssertUnwindSafe(|| answer(request))).map_err(|_| CallFault::Panic)?;
+    postcard::to_allocvec(&answer).map_err(CallFault::Answer)
+}
+
+fn run(
+    kind: CallKind,
     body: Bytes,
     panics: PanicPolicy,
     counts: &Counts,
-    answer: &dyn Fn(C::Request) -> C::Answer,
+    answer: &dyn Fn(Bytes) -> Result<Vec<u8>, CallFault>,
 ) -> Response {
-    let request: C::Request = match postcard::from_bytes(&body) {
-        Ok(request) => request,
-        Err(error) => {
-            return Refusal::Body.because(format!("the body is not a request of {}: {error}", C::NAME));
-        }
-    };
-    drop(body);
-    let Ok(answer) = catch_unwind(AssertUnwindSafe(|| answer(request))) else {
-        if panics == PanicPolicy::End {
-            process::abort();
-        }
-        return Refusal::Failed.because("the call failed; the log of the node says why");
-    };
-    match postcard::to_allocvec(&answer) {
-        Ok(bytes) if bytes.len() > C::ANSWER_BYTES_MAX => {
+    match answer(body) {
+        Ok(bytes) if bytes.len() > kind.answer_bytes_max => {
             Refusal::AnswerTooLarge.because(format!("the answer has {} bytes", bytes.len()))
         }
         Ok(bytes) => {
@@ -264,7 +288,14 @@ fn run<C: Call>(
             let form = (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
             ([(WIRE, HeaderValue::from(VERSION)), form], bytes).into_response()
         }
-        Err(error) => Refusal::Failed.because(format!("the answer cannot be encoded: {error}")),
+        Err(CallFault::Request(error)) => {
+            Refusal::Body.because(format!("the body is not a request of {}: {error}", kind.name))
+        }
+        Err(CallFault::Panic) if panics == PanicPolicy::End => process::abort(),
+        Err(CallFault::Panic) => Refusal::Failed.because("the call failed; the log of the node says why"),
+        Err(CallFault::Answer(error)) => {
+            Refusal::Failed.because(format!("the answer cannot be encoded: {error}"))
+        }
     }
 }
 

@@ -9,14 +9,17 @@ use bytes::{Bytes, BytesMut};
 use doppel_protocol::CallTraffic;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, InvalidHeaderValue};
 use reqwest::{Client, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::traffic::{Counts, ReportTraffic, WireTraffic};
-use crate::transport::call::{Call, VERSION};
+use crate::transport::call::{Call, CallKind, VERSION};
 use crate::transport::identity::{Identity, NodeName};
 use crate::transport::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
+use crate::transport::wire_error::WireError;
 
 /// Timeout for establishing a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(2);
@@ -30,83 +33,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Maximum length of the reason in a refusal, in bytes.
 const REASON_BYTES_MAX: usize = 4 << 10;
-
-/// Why a call has no answer.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum WireError {
-    /// The node cannot be reached, or the connection broke off. The call may have been carried out.
-    #[error("{node} at {address} cannot be reached: {reason}")]
-    Unreachable {
-        /// Name of the node.
-        node: NodeName,
-        /// Address of the node.
-        address: Arc<str>,
-        /// The reason in words.
-        reason: String,
-        /// Whether no part of the request was sent.
-        unsent: bool,
-    },
-    /// No answer arrived in time. The call may have been carried out.
-    #[error("{node} at {address} has not answered {call} in {} s", time.as_secs_f32())]
-    Late {
-        /// Name of the node.
-        node: NodeName,
-        /// Address of the node.
-        address: Arc<str>,
-        /// Name of the call.
-        call: &'static str,
-        /// Time limit of the call.
-        time: Duration,
-    },
-    /// The node refused the request.
-    #[error("{node} at {address} refuses {call}: {reason}")]
-    Refused {
-        /// Name of the node.
-        node: NodeName,
-        /// Address of the node.
-        address: Arc<str>,
-        /// Name of the call.
-        call: &'static str,
-        /// Kind of the refusal.
-        refusal: Refusal,
-        /// The reason in the words of the node.
-        reason: String,
-    },
-    /// The peer is not a node of this version, or the request cannot be encoded.
-    #[error("{call} of {node} at {address}: {reason}")]
-    Protocol {
-        /// Name of the node.
-        node: NodeName,
-        /// Address of the node.
-        address: Arc<str>,
-        /// Name of the call.
-        call: &'static str,
-        /// What is wrong, in words.
-        reason: String,
-    },
-}
-
-impl WireError {
-    /// Whether the answer is too large for one call.
-    #[must_use]
-    pub fn is_answer_too_large(&self) -> bool {
-        matches!(self, Self::Refused { refusal: Refusal::AnswerTooLarge, .. })
-    }
-
-    /// Whether another attempt is pointless, because the two processes do not belong together.
-    #[must_use]
-    pub fn is_final(&self) -> bool {
-        matches!(self, Self::Refused { refusal, .. } if !refusal.is_transient())
-    }
-
-    fn can_retry(&self, repeatable: bool) -> bool {
-        match self {
-            Self::Unreachable { unsent, .. } => *unsent || repeatable,
-            Self::Refused { refusal, .. } => refusal.is_transient(),
-            Self::Late { .. } | Self::Protocol { .. } => false,
-        }
-    }
-}
 
 /// The async runtime and the connections of a process, shared by all its peers.
 #[derive(Clone)]
@@ -187,8 +113,9 @@ impl Peer {
     /// # Errors
     /// If no answer arrives within [`Call::DEADLINE`], or the node refuses.
     pub fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, WireError> {
-        let body = self.encode::<C>(request)?;
-        self.decode::<C>(&self.0.runtime.handle.block_on(self.ask::<C>(body))?)
+        let kind = CallKind::of::<C>();
+        let body = self.encode(kind, request)?;
+        self.decode(kind, &self.ask_and_wait(kind, body)?)
     }
 
     /// Returns what the node has sent and received since its start.
@@ -209,22 +136,9 @@ impl Peer {
         request: &C::Request,
         time: Duration,
     ) -> Result<C::Answer, WireError> {
-        let body = self.encode::<C>(request)?;
-        let time = time.min(C::DEADLINE);
-        let deadline = Instant::now() + time;
-        let answer = async {
-            match self.send::<C>(body.clone(), deadline).await {
-                Err(WireError::Unreachable { unsent: false, .. }) if C::REPEATABLE => {
-                    self.send::<C>(body, deadline).await
-                }
-                answer => answer,
-            }
-        };
-        let answer = self.0.runtime.handle.block_on(async { timeout_at(deadline, answer).await });
-        match answer {
-            Ok(Err(WireError::Late { .. })) | Err(_) => Err(self.late_after::<C>(time)),
-            Ok(answer) => self.decode::<C>(&answer?),
-        }
+        let kind = CallKind::of::<C>();
+        let body = self.encode(kind, request)?;
+        self.decode(kind, &self.ask_within(kind, body, time)?)
     }
 
     /// Begins a call and returns at once. `done` receives what [`call`](Self::call) would return. `done` runs
@@ -235,43 +149,73 @@ impl Peer {
         request: &C::Request,
         done: impl FnOnce(Result<C::Answer, WireError>) + Send + 'static,
     ) {
-        let body = match self.encode::<C>(request) {
+        let kind = CallKind::of::<C>();
+        let body = match self.encode(kind, request) {
             Ok(body) => body,
             Err(error) => return done(Err(error)),
         };
         let peer = self.clone();
         self.0.runtime.handle.spawn(async move {
-            let answer = peer.ask::<C>(body).await;
-            done(answer.and_then(|answer| peer.decode::<C>(&answer)));
+            let answer = peer.ask(kind, body).await;
+            done(answer.and_then(|answer| peer.decode(kind, &answer)));
         });
     }
 
-    fn encode<C: Call>(&self, request: &C::Request) -> Result<Bytes, WireError> {
-        let body = postcard::to_allocvec(request).map_err(|error| self.protocol::<C>(&error.to_string()))?;
-        if body.len() > C::REQUEST_BYTES_MAX {
-            let reason = format!("the request has {} bytes, at most {}", body.len(), C::REQUEST_BYTES_MAX);
-            return Err(self.protocol::<C>(&reason));
+    fn encode<R: Serialize>(&self, kind: CallKind, request: &R) -> Result<Bytes, WireError> {
+        self.check_request(kind, postcard::to_allocvec(request))
+    }
+
+    fn check_request(&self, kind: CallKind, body: postcard::Result<Vec<u8>>) -> Result<Bytes, WireError> {
+        let body = body.map_err(|error| self.protocol(kind, &error.to_string()))?;
+        if body.len() > kind.request_bytes_max {
+            let reason = format!("the request has {} bytes, at most {}", body.len(), kind.request_bytes_max);
+            return Err(self.protocol(kind, &reason));
         }
         Ok(body.into())
     }
 
-    fn decode<C: Call>(&self, answer: &[u8]) -> Result<C::Answer, WireError> {
-        postcard::from_bytes(answer)
-            .map_err(|error| self.protocol::<C>(&format!("the answer cannot be read: {error}")))
+    fn decode<A: DeserializeOwned>(&self, kind: CallKind, answer: &[u8]) -> Result<A, WireError> {
+        postcard::from_bytes(answer).map_err(|error| self.unreadable(kind, &error))
+    }
+
+    fn unreadable(&self, kind: CallKind, error: &postcard::Error) -> WireError {
+        self.protocol(kind, &format!("the answer cannot be read: {error}"))
+    }
+
+    fn ask_and_wait(&self, kind: CallKind, body: Bytes) -> Result<Bytes, WireError> {
+        self.0.runtime.handle.block_on(self.ask(kind, body))
     }
 
     /// Sends a request, with retries if they are harmless, until an answer arrives or the deadline passes.
-    async fn ask<C: Call>(&self, body: Bytes) -> Result<Bytes, WireError> {
-        let deadline = Instant::now() + C::DEADLINE;
+    async fn ask(&self, kind: CallKind, body: Bytes) -> Result<Bytes, WireError> {
+        let deadline = Instant::now() + kind.deadline;
         let pauses =
             ExponentialBuilder::default().with_min_delay(PAUSE).with_max_times(RETRIES).with_jitter();
-        let attempts = (|| self.send::<C>(body.clone(), deadline))
+        let attempts = (|| self.send(kind, body.clone(), deadline))
             .retry(pauses)
-            .when(|error: &WireError| error.can_retry(C::REPEATABLE));
+            .when(|error: &WireError| error.can_retry(kind.repeatable));
         let mut shutdown = self.0.runtime.shutdown.subscribe();
         tokio::select! {
-            answer = timeout_at(deadline, attempts) => answer.unwrap_or_else(|_| Err(self.late::<C>())),
-            _ = shutdown.wait_for(|begun| *begun) => Err(self.protocol::<C>("this process is shutting down")),
+            answer = timeout_at(deadline, attempts) => answer.unwrap_or_else(|_| Err(self.late(kind))),
+            _ = shutdown.wait_for(|begun| *begun) => Err(self.protocol(kind, "this process is shutting down")),
+        }
+    }
+
+    /// Sends a request for [`call_within`](Self::call_within), and waits for the answer.
+    fn ask_within(&self, kind: CallKind, body: Bytes, time: Duration) -> Result<Bytes, WireError> {
+        let time = time.min(kind.deadline);
+        let deadline = Instant::now() + time;
+        let answer = async {
+            match self.send(kind, body.clone(), deadline).await {
+                Err(WireError::Unreachable { unsent: false, .. }) if kind.repeatable => {
+                    self.send(kind, body, deadline).await
+                }
+                answer => answer,
+            }
+        };
+        match self.0.runtime.handle.block_on(async { timeout_at(deadline, answer).await }) {
+            Ok(Err(WireError::Late { .. })) | Err(_) => Err(self.late_after(kind, time)),
+            Ok(answer) => answer,
         }
     }
 
@@ -280,59 +224,64 @@ impl Peer {
     /// # Errors
     /// If no answer arrives in that time, or the node refuses.
     pub(crate) fn stream<C: Call>(&self, request: &C::Request) -> Result<AnswerStream, WireError> {
-        let body = postcard::to_allocvec(request).map_err(|error| self.protocol::<C>(&error.to_string()))?;
-        let begin = async { timeout(C::DEADLINE, self.begin::<C>(body.into(), None)).await };
+        let kind = CallKind::of::<C>();
+        let body = self.encode(kind, request)?;
+        let begin = async { timeout(kind.deadline, self.begin(kind, body, None)).await };
         let begun = self.0.runtime.handle.block_on(begin);
-        let response = begun.unwrap_or_else(|_| Err(self.late::<C>()))?;
-        let (peer, pause) = (self.clone(), C::DEADLINE);
-        let counts = peer.0.runtime.traffic.of::<C>();
-        Ok(AnswerStream { peer, response, pause, counts, late: Self::late::<C>, failed: Self::failed::<C> })
+        let response = begun.unwrap_or_else(|_| Err(self.late(kind)))?;
+        let counts = self.0.runtime.traffic.of(kind.name);
+        Ok(AnswerStream { peer: self.clone(), response, kind, counts })
     }
 
-    async fn send<C: Call>(&self, body: Bytes, deadline: Instant) -> Result<Bytes, WireError> {
-        let response = self.begin::<C>(body, Some(deadline)).await?;
-        let answer = self.read::<C>(response, C::ANSWER_BYTES_MAX).await?;
-        self.0.runtime.traffic.of::<C>().received(answer.len());
+    async fn send(&self, kind: CallKind, body: Bytes, deadline: Instant) -> Result<Bytes, WireError> {
+        let response = self.begin(kind, body, Some(deadline)).await?;
+        let answer = self.read(kind, response, kind.answer_bytes_max).await?;
+        self.0.runtime.traffic.of(kind.name).received(answer.len());
         Ok(answer)
     }
 
     /// Sends a request. Returns after the head of the answer has arrived and reports success.
-    async fn begin<C: Call>(&self, body: Bytes, deadline: Option<Instant>) -> Result<Response, WireError> {
-        let url = format!("http://{}/wire/{}", self.0.address, C::NAME);
-        let counts = self.0.runtime.traffic.of::<C>();
+    async fn begin(
+        &self,
+        kind: CallKind,
+        body: Bytes,
+        deadline: Option<Instant>,
+    ) -> Result<Response, WireError> {
+        let url = format!("http://{}/wire/{}", self.0.address, kind.name);
+        let counts = self.0.runtime.traffic.of(kind.name);
         counts.request();
         counts.sent(body.len());
         let mut request = self.0.runtime.http.post(url).headers(self.0.headers.clone()).body(body);
         if let Some(deadline) = deadline {
             request = request.timeout(deadline.saturating_duration_since(Instant::now()));
         }
-        let response = request.send().await.map_err(|error| self.failed::<C>(&error))?;
+        let response = request.send().await.map_err(|error| self.failed(kind, &error))?;
         let (status, refusal) = (response.status(), Refusal::of(response.headers()));
         let is_same_version =
             response.headers().get(WIRE).is_some_and(|version| *version == HeaderValue::from(VERSION));
         if let Some(refusal) = refusal {
-            let reason = self.read::<C>(response, REASON_BYTES_MAX).await.unwrap_or_default();
+            let reason = self.read(kind, response, REASON_BYTES_MAX).await.unwrap_or_default();
             let (node, address) = self.node_and_address();
             let reason = String::from_utf8_lossy(&reason).into_owned();
-            return Err(WireError::Refused { node, address, call: C::NAME, refusal, reason });
+            return Err(WireError::Refused { node, address, call: kind.name, refusal, reason });
         }
         if !status.is_success() || !is_same_version {
             let reason = format!("this server (status {status}) is not a node of this version");
-            return Err(self.protocol::<C>(&reason));
+            return Err(self.protocol(kind, &reason));
         }
         Ok(response)
     }
 
     /// Reads a body up to a size limit.
-    async fn read<C: Call>(&self, mut response: Response, limit: usize) -> Result<Bytes, WireError> {
+    async fn read(&self, kind: CallKind, mut response: Response, limit: usize) -> Result<Bytes, WireError> {
         let expected = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
         if expected > limit {
-            return Err(self.protocol::<C>(&format!("the answer has {expected} bytes, at most {limit}")));
+            return Err(self.protocol(kind, &format!("the answer has {expected} bytes, at most {limit}")));
         }
         let mut bytes = BytesMut::with_capacity(expected);
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failed::<C>(&error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failed(kind, &error))? {
             if bytes.len() + chunk.len() > limit {
-                return Err(self.protocol::<C>(&format!("the answer has more than {limit} bytes")));
+                return Err(self.protocol(kind, &format!("the answer has more than {limit} bytes")));
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -343,23 +292,23 @@ impl Peer {
         (self.0.node.clone(), Arc::clone(&self.0.address))
     }
 
-    fn late<C: Call>(&self) -> WireError {
-        self.late_after::<C>(C::DEADLINE)
+    fn late(&self, kind: CallKind) -> WireError {
+        self.late_after(kind, kind.deadline)
     }
 
-    fn late_after<C: Call>(&self, time: Duration) -> WireError {
+    fn late_after(&self, kind: CallKind, time: Duration) -> WireError {
         let (node, address) = self.node_and_address();
-        WireError::Late { node, address, call: C::NAME, time }
+        WireError::Late { node, address, call: kind.name, time }
     }
 
-    fn protocol<C: Call>(&self, reason: &str) -> WireError {
+    fn protocol(&self, kind: CallKind, reason: &str) -> WireError {
         let (node, address) = self.node_and_address();
-        WireError::Protocol { node, address, call: C::NAME, reason: reason.to_owned() }
+        WireError::Protocol { node, address, call: kind.name, reason: reason.to_owned() }
     }
 
-    fn failed<C: Call>(&self, error: &reqwest::Error) -> WireError {
+    fn failed(&self, kind: CallKind, error: &reqwest::Error) -> WireError {
         if error.is_timeout() && !error.is_connect() {
-            return self.late::<C>();
+            return self.late(kind);
         }
         // The innermost cause is the operating system's reason.
         let mut reason: &dyn std::error::Error = error;
@@ -376,18 +325,16 @@ impl Peer {
 pub(crate) struct AnswerStream {
     peer: Peer,
     response: Response,
-    pause: Duration,
+    kind: CallKind,
     counts: Arc<Counts>,
-    late: fn(&Peer) -> WireError,
-    failed: fn(&Peer, &reqwest::Error) -> WireError,
 }
 
 impl AnswerStream {
     /// Returns the next bytes; `None` at the end. Blocks.
     pub(crate) fn chunk(&mut self) -> Result<Option<Bytes>, WireError> {
-        let Self { peer, response, pause, counts, late, failed } = self;
-        let chunk = peer.0.runtime.handle.block_on(async { timeout(*pause, response.chunk()).await });
-        let chunk = chunk.map_err(|_| late(peer))?.map_err(|error| failed(peer, &error))?;
+        let Self { peer, response, kind, counts } = self;
+        let chunk = peer.0.runtime.handle.block_on(async { timeout(kind.deadline, response.chunk()).await });
+        let chunk = chunk.map_err(|_| peer.late(*kind))?.map_err(|error| peer.failed(*kind, &error))?;
         counts.received(chunk.as_ref().map_or(0, Bytes::len));
         Ok(chunk)
     }

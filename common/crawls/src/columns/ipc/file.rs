@@ -15,7 +15,8 @@ use arrow_ipc::{Block, CompressionType, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 use doppel_streams::{Limits, Reason, too_large};
 
-use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, MAGIC, PADDING_BYTES_MAX, wrong_head};
+use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, PADDING_BYTES_MAX, wrong_head};
+use crate::format::column_magic::ARROW_FILE;
 
 /// An open Arrow file, as an iterator over its batches.
 pub(crate) struct FileBatches {
@@ -40,7 +41,7 @@ impl FileBatches {
     /// Reads the footer and all dictionaries of a file.
     pub(crate) fn open(mut file: File, limits: Limits) -> Result<Self, Reason> {
         let bytes = file.seek(SeekFrom::End(0)).map_err(Reason::Io)?;
-        if bytes < 10 + MAGIC.len() as u64 {
+        if bytes < 10 + ARROW_FILE.len() as u64 {
             return Err(not_arrow_end());
         }
         let mut end = [0; 10];
@@ -128,7 +129,7 @@ fn end_of(block: &Block) -> u64 {
 /// The offset of the first byte after the message of the schema, which is the first message. Before it are
 /// only the magic number and zeros, together at most 64 bytes.
 fn end_of_schema(file: &mut File, file_bytes: u64) -> Result<u64, Reason> {
-    let mut at = MAGIC.len().next_multiple_of(8);
+    let mut at = ARROW_FILE.len().next_multiple_of(8);
     let length = usize::try_from(file_bytes).unwrap_or(usize::MAX).min(PADDING_BYTES_MAX + 8);
     let beginning = read_at(file, 0, length)?;
     while beginning.get(at..at + 8).is_some_and(|bytes| bytes == [0; 8]) {
