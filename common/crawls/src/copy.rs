@@ -339,5 +339,6 @@ impl Job<'_> {
     }
 }
 
-#[cfg(all(test, feature = "columns"))]
+#[cfg(test)]
+#[cfg(feature = "columns")]
 mod tests;

@@ -41,9 +41,11 @@ pub(crate) use mend::MendedLine;
 pub use name::RecordFile;
 pub use naming::{IdChoices, NamedBy, RepeatedId, Repetition};
 pub(crate) use naming::{IdRows, OpenIdRows};
+#[cfg(feature = "columns")]
 pub(crate) use paths::Paths;
 pub use reader::Records;
-pub(crate) use row::{A_LIST, AN_OBJECT};
-pub(crate) use row::{LIST, append, append_in_place_of, id_of};
+pub(crate) use row::id_of;
+#[cfg(feature = "columns")]
+pub(crate) use row::{A_LIST, AN_OBJECT, LIST, append, append_in_place_of};
 pub use row::{Row, Value};
 pub(crate) use setup::Setup;

@@ -39,6 +39,7 @@ impl Paths {
     }
 
     /// The paths as a vector.
+    #[cfg(feature = "columns")]
     pub(crate) fn into_vec(self) -> Vec<String> {
         self.paths
     }

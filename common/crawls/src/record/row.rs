@@ -138,6 +138,7 @@ pub enum Value<'a> {
 
 impl Value<'_> {
     /// Copies the borrowed data, so that the value borrows nothing.
+    #[cfg(feature = "columns")]
     pub(crate) fn into_owned(self) -> Value<'static> {
         match self {
             Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
