@@ -30,7 +30,7 @@ const COUNT_BITS: u32 = 16;
 /// The greatest level of a difference. It leaves the greatest number free for [`END`].
 const LEVEL_MAX: u64 = (1 << (64 - HASH_BITS - COUNT_BITS)) - 2;
 
-/// Two differences are *tied* if this part of the contents with either of them, or more, has both.
+/// Two differences are *tied* if at least one eighth of the contents that have either of them have both.
 const TIED_PART: u32 = 8;
 
 /// The largest number of differences of which the order learns which are tied. It bounds the time, which grows
@@ -138,8 +138,8 @@ impl FamilyOrder {
     }
 }
 
-/// The level of each difference: the number of differences before it that are tied with the same one. So the
-/// first level has one of several tied differences.
+/// The level of each difference: its position in its set of tied differences. So differences of the first level
+/// are not tied with each other.
 fn levels(sample: &[&Signature], template: &[u64], differences: &[(usize, u64)]) -> Vec<u64> {
     let differences = &differences[..differences.len().min(TIED_MAX)];
     let words = sample.len().div_ceil(64);

@@ -1,39 +1,45 @@
 //! Refinement: the entries of crowded buckets get other keys, so that searches visit fewer of them in vain.
 //!
 //! See [`families`](super::partition::families) for the keys. A node refines between two calls that change it.
-//! It reads the signatures of all entries of the crowded buckets first, and then changes their keys under the
-//! lock, some at a time.
+//! It reads the signatures of all entries of the crowded buckets first. Then it lists the entries under their
+//! new keys, some under each lock, and at last takes them out of the crowded buckets.
 //!
-//! Invariant: a probe that runs meanwhile finds every entry. It looks up the keys of refined bands and split
-//! lists, too, under which an entry is listed until its keys change.
+//! Invariants:
+//! - Between two calls, an entry is listed under its keys of the present families, and under no others. So a
+//!   bucket is not refined if one of its entries cannot be read.
+//! - A probe that runs during a refinement finds every entry. It looks up refined bands and split lists, too.
 
 use std::sync::Arc;
 
 use doppel_model::signature::Signature;
-use doppel_protocol::index_node::NodeError;
+use hashbrown::HashSet;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::LocalNode;
 use super::core::{Core, LoadedSignature};
-use super::partition::candidates::{CrowdedList, KeyChange};
+use super::partition::candidates::{CrowdedList, KeyChange, TableKey};
 use super::partition::families::Families;
 use super::partition::local_index::LocalIndex;
 use super::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched};
 use super::tables::EntryRef;
+use crate::seed::Seeded;
 
 /// The largest number of buckets of a partition that are refined at a time.
 const BUCKETS_MAX: usize = 64;
 
-/// The largest number of entries in a bucket that is refined. It bounds memory: an entry may take a kilobyte
-/// until its keys have changed.
-const ENTRIES_MAX: usize = 1 << 19;
+/// The largest number of entries that are refined at a time. It bounds memory: the new keys of an entry take
+/// about a kilobyte, and at most 4. A larger bucket is not refined.
+const ENTRIES_MAX: usize = 1 << 18;
 
-/// Number of entries whose keys change under one lock.
-const ENTRIES_PER_LOCK: usize = 256;
+/// Number of entries that are listed under their new keys under one lock.
+const ENTRIES_PER_LOCK: usize = 64;
 
 /// Number of entries from which the order of a family is learned.
 const SAMPLE: usize = 256;
+
+/// Number of hashes from which the order of a family is learned. It bounds memory and time if contents are long.
+const SAMPLE_HASHES: usize = 1 << 19;
 
 /// The changes of a partition.
 struct Refinement {
@@ -50,11 +56,13 @@ struct EntryChange {
 }
 
 impl LocalNode {
-    /// Refines buckets that have become crowded. The caller must hold `change`.
-    pub(super) fn refine_crowded(&self) -> Result<(), NodeError> {
+    /// Refines buckets that have become crowded. The caller must hold `change`. A refinement that fails is not
+    /// made: its buckets become crowded again.
+    pub(super) fn refine_crowded(&self) {
         let partitions = self.read().tables.partitions.len();
         for partition in (0..partitions).map(LocalIndex::from) {
-            if !self.read().tables.partitions[partition.index()].candidates.has_crowded() {
+            let has_crowded = self.read().tables.partitions[partition.index()].candidates.has_crowded();
+            if !has_crowded || self.check_running().is_err() {
                 continue;
             }
             let crowded = {
@@ -65,25 +73,36 @@ impl LocalNode {
                 let refiner =
                     Refiner { core: &self.read(), partition, fetched, pool: self.config.pool.as_deref() };
                 refiner.refine(&crowded)
-            })?;
-            self.change_keys(partition, refinement);
+            });
+            match refinement {
+                Ok(refinement) => self.change_keys(partition, refinement),
+                Err(error) => tracing::debug!(%error, "cannot read the entries of crowded buckets"),
+            }
         }
-        Ok(())
     }
 
     fn change_keys(&self, partition: LocalIndex, Refinement { families, changes }: Refinement) {
         self.write().tables.partitions[partition.index()].families = families;
+        let mut removed: Vec<(TableKey, u32)> = Vec::new();
         for changes in changes.chunks(ENTRIES_PER_LOCK) {
             let mut core = self.write();
             let host = &mut core.tables.partitions[partition.index()];
             for EntryChange { slot, keys, .. } in changes {
-                host.candidates.change_keys(*slot, keys, &host.columns);
+                host.candidates.insert_by_age(&keys.added, *slot, &host.columns);
+                removed.extend(keys.removed.iter().map(|key| (*key, *slot)));
             }
             for EntryChange { slot, fetched, .. } in changes {
                 if let Some(signature) = fetched {
                     core.rewrite(EntryRef { partition, slot: *slot }, signature);
                 }
             }
+        }
+        removed.sort_unstable();
+        for of_key in removed.chunk_by(|a, b| a.0 == b.0) {
+            let slots: Vec<u32> = of_key.iter().map(|(_, slot)| *slot).collect();
+            let mut core = self.write();
+            let host = &mut core.tables.partitions[partition.index()];
+            host.candidates.remove_all(of_key[0].0, &slots, &host.columns);
         }
     }
 }
@@ -97,43 +116,69 @@ struct Refiner<'c> {
 }
 
 impl Refiner<'_> {
-    /// The changes that refine crowded buckets.
+    /// The changes that refine crowded buckets. Leaves out a bucket if an entry cannot be read, because no page
+    /// has its content any more: the keys of the entry could not be changed.
     ///
     /// # Errors
     /// The signatures that have to be fetched from tier 1 first.
     fn refine(&self, crowded: &[CrowdedList]) -> Result<Refinement, Vec<MissingSignature>> {
-        let tables = &self.core.tables;
-        let host = &tables.partitions[self.partition.index()];
-        let mut families = host.families.clone();
-        let mut entries: Vec<u32> = Vec::new();
-        for CrowdedList { key, is_of_family } in crowded {
-            let mut members = host.candidates.members(*key);
-            if members.len() > ENTRIES_MAX {
-                continue;
+        let host = &self.core.tables.partitions[self.partition.index()];
+        let mut buckets: Vec<(CrowdedList, Vec<u32>)> = Vec::new();
+        let mut entries = 0;
+        for list in crowded {
+            let mut members = host.candidates.members(list.key);
+            if entries + members.len() <= ENTRIES_MAX && !members.is_empty() {
+                entries += members.len();
+                members.sort_unstable_by_key(|slot| host.columns.insert_seq(*slot));
+                buckets.push((*list, members));
             }
+        }
+        loop {
+            let families = self.families(&buckets)?;
+            let mut slots: Vec<u32> = buckets.iter().flat_map(|(_, members)| members).copied().collect();
+            slots.sort_unstable_by_key(|slot| (host.columns.insert_seq(*slot), *slot));
+            slots.dedup();
+            let mut changes = self.read_each(&slots, |slot, LoadedSignature { signature, fetched }| {
+                let before = self.core.tables.entry_keys(self.partition, &signature);
+                let after = self.core.tables.entry_keys_with(&families, &signature);
+                let keys = KeyChange::new(&before, &after);
+                EntryChange { slot, keys, fetched: fetched.then_some(signature) }
+            })?;
+            if changes.len() == slots.len() {
+                changes.retain(|change| !change.keys.is_empty() || change.fetched.is_some());
+                return Ok(Refinement { families, changes });
+            }
+            let readable: HashSet<u32, Seeded> = changes.iter().map(|change| change.slot).collect();
+            buckets.retain(|(_, members)| members.iter().all(|slot| readable.contains(slot)));
+        }
+    }
+
+    /// The families of the partition after these buckets are refined. Their members are sorted by age.
+    fn families(&self, buckets: &[(CrowdedList, Vec<u32>)]) -> Result<Families, Vec<MissingSignature>> {
+        let host = &self.core.tables.partitions[self.partition.index()];
+        let mut families = host.families.clone();
+        for (CrowdedList { key, is_of_family }, members) in buckets {
             if *is_of_family {
                 families.split(*key);
             } else if !families.is_refined(*key) {
-                members.sort_unstable_by_key(|slot| host.columns.insert_seq(*slot));
-                let sample = members.iter().step_by(members.len().div_ceil(SAMPLE).max(1)).copied();
-                let sample = self.read_each(&sample.collect::<Vec<_>>(), |_, read| read.signature)?;
-                families.refine(*key, &sample);
+                let mut hashes = 0;
+                let sample: Vec<u32> = members
+                    .iter()
+                    .step_by(members.len().div_ceil(SAMPLE))
+                    .copied()
+                    .take_while(|slot| {
+                        hashes += host.columns.total(*slot) as usize;
+                        hashes <= SAMPLE_HASHES
+                    })
+                    .collect();
+                families.refine(*key, &self.read_each(&sample, |_, read| read.signature)?);
             }
-            entries.append(&mut members);
         }
-        entries.sort_unstable_by_key(|slot| (host.columns.insert_seq(*slot), *slot));
-        entries.dedup();
-        let mut changes = self.read_each(&entries, |slot, LoadedSignature { signature, fetched }| {
-            let before = tables.entry_keys(self.partition, &signature);
-            let keys = KeyChange::new(&before, &tables.entry_keys_with(&families, &signature));
-            EntryChange { slot, keys, fetched: fetched.then_some(signature) }
-        })?;
-        changes.retain(|change| !change.keys.is_empty() || change.fetched.is_some());
-        Ok(Refinement { families, changes })
+        Ok(families)
     }
 
     /// Reads the signatures of some entries, and returns what `with` makes of each. Leaves out an entry whose
-    /// content no page has any more: the order to remove it is on its way.
+    /// content no page has any more.
     fn read_each<T: Send>(
         &self,
         slots: &[u32],

@@ -1,5 +1,5 @@
-//! Maintenance that a node does between two calls: it refines crowded buckets, rebuilds its tables when their
-//! numbers run out, and compacts its signature file.
+//! Maintenance that a node does between two calls: it rebuilds its tables when their numbers run out,
+//! refines crowded buckets, and compacts its signature file.
 
 use doppel_model::InsertSeq;
 use doppel_protocol::index_node::NodeError;
@@ -27,7 +27,7 @@ impl LocalNode {
         if self.read().tables.is_renewal_due() {
             self.renew()?;
         }
-        self.refine_crowded()?;
+        self.refine_crowded();
         if self.read().signatures.own().is_some_and(SignatureFile::is_compaction_due)
             && let Err(error) = self.compact()
         {

@@ -1,9 +1,9 @@
 //! One search on a node: it finds candidates, rejects most of them, and compares the others exactly.
 //!
 //! Candidates are entries that share a band key with the searched content, in all partitions that meet its
-//! bounding space. If many entries share a band, only those with certain differences from their template are
-//! candidates ([`families`](super::partition::families)). The lists of their buckets are merged, so that the oldest candidate comes first. Length
-//! and parity bitmap reject a candidate without reading its signature.
+//! bounding space. If many entries share a band, candidates are those that share a family key
+//! ([`families`](super::partition::families)). The lists of their buckets are merged, so that the oldest
+//! candidate comes first. Length and parity bitmap reject a candidate without reading its signature.
 //!
 //! **Stars.** The cost of a search must not grow with the number of neighbours. The first verified partner of
 //! a searched entry, which is the oldest, becomes its *center* and is marked as one. If a later search of x
@@ -106,7 +106,10 @@ impl Core {
         if !self.tables.policy.comparable(signature) {
             return Ok((findings, None));
         }
-        if let Some(own) = own {
+        // Only an entry with a center can be in a run that it has to leave.
+        if let Some(own) = own
+            && self.tables.partition(own).columns.center(own.slot).is_entry()
+        {
             findings.keys = self.tables.entry_keys(own.partition, signature);
         }
         scratch.bitmap.clear();

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - A content is in at most one slot of a serving partition, at the home of its length vector. It is in at
 //!   most one slot of an incoming partition.
-//! - A comparable entry is in the bucket of each of its keys. Every list of a bucket is in order of
+//! - A comparable entry is in the bucket of each of its keys, and in no other but during a refinement. Every list of a bucket is in order of
 //!   insertion.
 //! - All members of a run have the center of the run, and no member is a center.
 
@@ -81,7 +81,8 @@ impl IndexTables {
             centers: HashSet::default(),
             hasher: Seeded::default(),
             band_seed: BandSeed::new(),
-            crowding,
+            // Without a metric there are no families.
+            crowding: if policy.metric().is_some() { crowding } else { CrowdingLimits::NEVER },
             next_insert_seq: FIRST_INSERT_SEQ,
             next_query_order: FIRST_QUERY_ORDER,
             has_leftovers: false,
@@ -92,12 +93,14 @@ impl IndexTables {
     /// Creates empty partitions like the serving ones, for rebuilding the tables.
     pub(crate) fn empty_copy(&self) -> Self {
         let mut new = Self::new(self.policy, Arc::clone(&self.lexicon), self.crowding);
+        new.band_seed = self.band_seed;
         let dimensions = self.lexicon.dimensions();
         for partition in self.serving() {
             let hosted = HostedPartition { id: partition.id, bounds: partition.bounds };
             let at = new.add_partition(hosted, PartitionState::Serving, dimensions);
             let copy = &mut new.partitions[at.index()];
             (copy.received, copy.comparisons) = (partition.received, partition.comparisons);
+            // Families contain hashed keys, so the seed stays, too.
             copy.families = partition.families.clone();
         }
         new.index_partitions();

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::model::{page, signature_of};
 use crate::node::partition::buckets::{BucketVisits, CrowdingLimits};
-use crate::node::partition::candidates::{CandidateTables, CrowdedList, EntryKeys, band_keys};
+use crate::node::partition::candidates::{CandidateTables, CrowdedList, EntryKeys, KeyChange, band_keys};
 use crate::node::partition::columns::{Center, ColumnEntry, Columns, FIRST_INSERT_SEQ, SignatureRecord};
 use crate::seed::BandSeed;
 
@@ -29,6 +29,12 @@ enum Step {
         family: u32,
         steps: u32,
     },
+    /// Moves every `part`th entry of a family to the keys of another.
+    ChangeKeys {
+        family: u32,
+        to: u32,
+        part: usize,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -39,6 +45,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (index(), index(), any::<u8>()).prop_map(|(a, b, distance)| Step::Center(a, b, distance)),
         1 => index().prop_map(Step::IsCenter),
         3 => (0u32..3, 1u32..2_000).prop_map(|(family, steps)| Step::Visit { family, steps }),
+        2 => (0u32..3, 0u32..3, 1usize..4)
+            .prop_map(|(family, to, part)| Step::ChangeKeys { family, to, part }),
     ]
 }
 
@@ -96,6 +104,21 @@ fn run(steps: &[Step]) {
                 let Some(slot) = pick(&model, at) else { continue };
                 tables.leave_run(&families[model[&slot] as usize], slot, &columns);
                 columns.set_is_center(slot);
+            }
+            Step::ChangeKeys { family, to, part } => {
+                let change = KeyChange::new(&families[family as usize], &families[to as usize]);
+                let mut slots: Vec<u32> = model
+                    .iter()
+                    .filter(|(_, of)| **of == family)
+                    .map(|(slot, _)| *slot)
+                    .step_by(part)
+                    .collect();
+                for slot in &slots {
+                    tables.insert_by_age(&change.added, *slot, &columns);
+                    model.insert(*slot, to);
+                }
+                slots.sort_unstable();
+                change.removed.iter().for_each(|key| tables.remove_all(*key, &slots, &columns));
             }
             Step::Visit { family, steps } => {
                 for key in &families[family as usize] {

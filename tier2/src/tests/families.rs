@@ -79,12 +79,20 @@ fn a_search_in_a_family_visits_few_candidates() {
     let cost_with = |crowding: CrowdingLimits| {
         let mut world = World::with_crowding(Policy::default(), crowding);
         world.unchecked = true;
+        *world.source.log.lock().unwrap() = Some(Vec::new());
         for batch in 0..20 {
             (batch * 100..(batch + 1) * 100)
                 .for_each(|number| world.put(page(number), page_of(number as u32), true));
             world.pass();
         }
-        (2_000..2_020).map(|number| cost(&world, &page_of(number))).sum::<u64>()
+        let cost = |world: &World| (2_000..2_020).map(|number| cost(world, &page_of(number))).sum::<u64>();
+        let before = cost(&world);
+        world.parts.nodes[0].renew().unwrap();
+        assert!(cost(&world) < before + before / 4, "the rebuilt tables are not refined");
+        world.save();
+        world = world.reopen();
+        assert!(cost(&world) < before + before / 4, "the restored tables are not refined");
+        before
     };
     let refined = cost_with(CrowdingLimits { vain_free: 0, vain_per_member: 1 });
     let unrefined = cost_with(CrowdingLimits { vain_free: u64::MAX, vain_per_member: 0 });

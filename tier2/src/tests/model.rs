@@ -14,6 +14,8 @@ use tempfile::TempDir;
 pub(super) use super::source::Pages;
 use super::source::{Source, orders};
 use crate::embedded::Parts;
+use crate::node::LocalNode;
+use crate::node::partition::PartitionState;
 use crate::node::tables::EntryRef;
 use crate::router::Pass;
 use crate::router::scheduler::StepOutcome;
@@ -415,6 +417,33 @@ impl World {
             let local = core.tables.local(assignment.id);
             let home = (assignment.node.index(), local);
             assert_eq!(home, (node, Some(entry.partition)), "a content is not at its home");
+        }
+        self.parts.nodes.iter().for_each(|node| check_keys(node, pages));
+    }
+}
+
+/// Checks that every entry of a node is listed under its keys, and under no others.
+fn check_keys(node: &LocalNode, pages: &BTreeMap<PageId, Arc<Signature>>) {
+    let core = node.read();
+    if core.tables.is_renewal_due() {
+        // Entries that could not be read stay listed until the tables are rebuilt.
+        return;
+    }
+    let mut listed = vec![0; core.tables.partitions.len()];
+    for entry in core.tables.entries() {
+        let partition = core.tables.partition(entry);
+        let signature = &pages[&partition.columns.page(entry.slot)];
+        let is_listed = signature.content() == partition.columns.content(entry.slot)
+            && partition.columns.is_comparable(entry.slot);
+        if is_listed {
+            let keys: BTreeSet<_> = core.tables.entry_keys(entry.partition, signature).into_iter().collect();
+            assert!(keys.iter().all(|key| partition.candidates.members(*key).contains(&entry.slot)));
+            listed[entry.partition.index()] += keys.len();
+        }
+    }
+    for (partition, listed) in core.tables.partitions.iter().zip(listed) {
+        if partition.state == PartitionState::Serving {
+            assert_eq!(partition.candidates.members_of_all(), listed);
         }
     }
 }

@@ -6,6 +6,7 @@
 //! [`search`](crate::node::search)).
 
 mod crowding;
+mod large_bucket;
 
 use std::io;
 
@@ -13,8 +14,8 @@ use doppel_model::InsertSeq;
 use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 use super::columns::{Center, Columns};
-use crowding::Crowding;
 pub use crowding::CrowdingLimits;
+use large_bucket::{LargeBucket, Run, position};
 
 /// Slots are smaller than this, so that the value of a bucket shows whether it is a slot.
 pub(crate) const SLOTS_MAX: u32 = 1 << KIND_SHIFT;
@@ -26,12 +27,6 @@ const LARGE: u32 = CELLS as u32 + 1;
 
 /// Marks an unused place in a cell.
 const EMPTY: u32 = u32::MAX;
-
-/// Smallest number of members with the same center that form a run.
-const RUN_MIN: usize = 16;
-
-/// A run contains at least this part of its bucket. This limits the number of runs.
-const RUN_PART: usize = 32;
 
 /// A large bucket is cut into runs again when searches have visited this many times its size.
 const VISITS_PER_MEMBER: u64 = 4;
@@ -51,16 +46,6 @@ struct CellArena {
     free: Vec<u32>,
 }
 
-/// A bucket with many members. Each member is either in `rest` or in one run. Both are sorted, oldest first.
-#[derive(Debug, Default)]
-struct LargeBucket {
-    rest: Vec<u32>,
-    runs: Vec<Run>,
-    /// Members of `rest` that searches have visited since the last cut into runs.
-    visits: u64,
-    crowding: Crowding,
-}
-
 /// The visits of a search in a large bucket.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BucketVisits {
@@ -68,15 +53,6 @@ pub(crate) struct BucketVisits {
     pub(crate) rest: u32,
     /// Visited members that length, bitmap or comparison rejected.
     pub(crate) vain: u32,
-}
-
-/// Members with the same center.
-#[derive(Debug)]
-struct Run {
-    center: InsertSeq,
-    /// The largest distance of a member from the center.
-    radius: u8,
-    slots: Vec<u32>,
 }
 
 /// Some members of a bucket, oldest first.
@@ -172,14 +148,8 @@ impl Buckets {
         match kind {
             0 => (bucket != slot).then_some(bucket),
             LARGE => {
-                let large = self.large.get_mut(at)?;
-                large.remove(slot, columns);
-                if large.is_empty() {
-                    *large = LargeBucket::default();
-                    self.free.push(at as u32);
-                    return None;
-                }
-                Some(bucket)
+                self.large.get_mut(at)?.remove(slot, columns);
+                self.unless_empty(bucket, at)
             }
             _ => {
                 let width = 1 << kind;
@@ -201,6 +171,30 @@ impl Buckets {
                 }
             }
         }
+    }
+
+    /// Removes many slots, which must ascend. Returns the new value of the bucket, or `None` if it is empty.
+    pub(crate) fn remove_all(&mut self, bucket: u32, slots: &[u32], columns: &Columns) -> Option<u32> {
+        if let (LARGE, at) = split(bucket)
+            && let Some(large) = self.large.get_mut(at)
+        {
+            let stays = |slot: &u32| slots.binary_search(slot).is_err();
+            large.rest.retain(stays);
+            large.runs.iter_mut().for_each(|run| run.slots.retain(stays));
+            large.runs.retain(|run| !run.slots.is_empty());
+            return self.unless_empty(bucket, at);
+        }
+        slots.iter().try_fold(bucket, |bucket, slot| self.remove(bucket, *slot, columns))
+    }
+
+    /// Frees a large bucket if it is empty. Otherwise returns it.
+    fn unless_empty(&mut self, bucket: u32, at: usize) -> Option<u32> {
+        if self.large[at].is_empty() {
+            self.large[at] = LargeBucket::default();
+            self.free.push(at as u32);
+            return None;
+        }
+        Some(bucket)
     }
 
     /// Takes `slot` out of its run. Its center changes, or it becomes a center itself.
@@ -301,6 +295,10 @@ impl Buckets {
         let width = 1 << kind;
         let cells = &mut self.cells[kind as usize - 1];
         let at = cells.free.pop().map_or(cells.slots.len() / width, |at| at as usize);
+        if at >= SLOTS_MAX as usize {
+            // The value of a bucket has no more bits. There is no limit for large buckets but memory.
+            return self.make_large(members.to_vec());
+        }
         if at * width == cells.slots.len() {
             super::columns::make_room(&mut cells.slots, width);
             cells.slots.resize((at + 1) * width, EMPTY);
@@ -323,61 +321,6 @@ impl Buckets {
         self.large[at as usize].rest = members;
         LARGE << KIND_SHIFT | at
     }
-}
-
-impl LargeBucket {
-    fn len(&self) -> usize {
-        self.rest.len() + self.runs.iter().map(|run| run.slots.len()).sum::<usize>()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.rest.is_empty() && self.runs.is_empty()
-    }
-
-    /// Removes `slot`. Returns whether it was a member.
-    fn remove(&mut self, slot: u32, columns: &Columns) -> bool {
-        let insert_seq = columns.insert_seq(slot);
-        for list in std::iter::once(&mut self.rest).chain(self.runs.iter_mut().map(|run| &mut run.slots)) {
-            let position = position(list, insert_seq, columns);
-            if list.get(position) == Some(&slot) {
-                list.remove(position);
-                self.runs.retain(|run| !run.slots.is_empty());
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Cuts the members into runs by their present centers.
-    fn rebuild_runs(&mut self, columns: &Columns) {
-        self.visits = 0;
-        let mut all = std::mem::take(&mut self.rest);
-        self.runs.drain(..).for_each(|run| all.extend(run.slots));
-        let order = |slot: &u32| {
-            (columns.is_center(*slot), columns.center(*slot).insert_seq, columns.insert_seq(*slot))
-        };
-        all.sort_unstable_by_key(order);
-        let run_min = RUN_MIN.max(all.len() / RUN_PART);
-        // Centers must be compared one by one, so no run contains them.
-        let key = |slot: &u32| (columns.is_center(*slot), columns.center(*slot).insert_seq);
-        for members in all.chunk_by(|a, b| key(a) == key(b)) {
-            let center = columns.center(members[0]);
-            if center.is_entry() && !columns.is_center(members[0]) && members.len() >= run_min {
-                let radius =
-                    members.iter().map(|slot| columns.center(*slot).distance).max().unwrap_or(u8::MAX);
-                self.runs.push(Run { center: center.insert_seq, radius, slots: members.to_vec() });
-            } else {
-                self.rest.extend_from_slice(members);
-            }
-        }
-        self.rest.sort_unstable_by_key(|slot| columns.insert_seq(*slot));
-        self.rest.shrink_to_fit();
-    }
-}
-
-/// Index at which a list has, or would have, a slot with this insertion sequence.
-fn position(list: &[u32], insert_seq: InsertSeq, columns: &Columns) -> usize {
-    list.partition_point(|slot| columns.insert_seq(*slot) < insert_seq)
 }
 
 /// The kind of a bucket, and its slot or index.

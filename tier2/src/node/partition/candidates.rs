@@ -173,13 +173,28 @@ impl CandidateTables {
         }
     }
 
-    /// Changes the keys of an entry. Its age does not change.
-    pub(crate) fn change_keys(&mut self, slot: u32, change: &KeyChange, columns: &Columns) {
-        self.remove(&change.removed, slot, columns);
-        for key in &change.added {
+    /// Lists an entry that may be older than others under further keys.
+    pub(crate) fn insert_by_age(&mut self, keys: &EntryKeys, slot: u32, columns: &Columns) {
+        for key in keys {
             let table = &mut self.tables[usize::from(key.table)];
             table.upsert(key.hash, slot, |bucket| self.buckets.insert(bucket, slot, columns));
         }
+    }
+
+    /// Takes many entries out of the bucket of a key. `slots` must ascend.
+    pub(crate) fn remove_all(&mut self, key: TableKey, slots: &[u32], columns: &Columns) {
+        let table = &mut self.tables[usize::from(key.table)];
+        table.update(key.hash, |bucket| self.buckets.remove_all(bucket, slots, columns));
+    }
+
+    /// Number of members of all buckets together.
+    #[cfg(test)]
+    pub(crate) fn members_of_all(&self) -> usize {
+        let mut members = 0;
+        for (_, bucket) in self.tables.iter().flat_map(OrderedTable::iter) {
+            self.buckets.lists(&bucket, |list| members += list.slots.len());
+        }
+        members
     }
 
     /// The members of the bucket of a key.

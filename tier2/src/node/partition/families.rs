@@ -10,19 +10,22 @@
 //! in common, rounded up. The first one is among the first dx - c + 1 of x and among the first dz - c + 1 of
 //! z. A family key of z is a hash of:
 //! - the family, and the class of dz. The class tells a search how many of its own differences it looks up.
-//! - whether the difference is *near* the first one of z, or *far*. A partner with at least as many
-//!   differences meets z in a near one.
-//! - the difference, or [`END`] if z may have a near-duplicate without a common difference.
+//! - whether the difference is *near* the first one of z, or not. If x has at least as many differences as z,
+//!   they meet in a near one.
+//! - the difference, or [`END`] if z may have a near-duplicate without a further common difference.
 //!
 //! The list of a family key can be crowded, too, because many pages may lack the same words of the template.
-//! It is *split*: its entries are listed by two differences, and at last by [`DEPTH_MAX`].
+//! It is *split*: its entries are listed by two differences. Such lists are split again, up to [`DEPTH_MAX`]
+//! differences.
 //!
 //! Invariants:
 //! - The keys of an entry depend only on its signature, and on which bands are refined and which lists are
 //!   split.
 //! - Let x and z share a band and be near-duplicates. Then one of the keys that a search of x looks up is a
-//!   key of z. An entry that would have more than [`KEYS_MAX`] keys of a family has the keys of its bands
-//!   instead, so a search also looks up the keys of refined bands.
+//!   key of z. An entry that would have too many keys of a family has the keys of the bands that the family
+//!   refines instead. So a search also looks up refined bands.
+//!
+//! A snapshot contains family keys. A change of how they are made needs another version of its format.
 
 mod persistence;
 #[cfg(test)]
@@ -43,8 +46,12 @@ use crate::seed::{BandSeed, Seeded};
 /// The largest number of common differences that a family key names.
 const DEPTH_MAX: u32 = 8;
 
-/// The largest number of keys that an entry has in a family.
-const KEYS_MAX: usize = 1024;
+/// The largest number of keys of an entry that has family keys.
+const KEYS_MAX: usize = 512;
+
+/// A content that may differ from a near-duplicate in more hashes than this has no family keys, because it would
+/// have too many.
+const DIFFERING_MAX: u32 = 128;
 
 /// The largest number of families in a partition.
 const FAMILIES_MAX: usize = 64;
@@ -95,8 +102,11 @@ impl Families {
         self.refined.contains_key(&band)
     }
 
-    /// Refines a band whose entries are like those of the sample.
+    /// Refines a band whose entries are like those of the sample, unless there are too many families.
     pub(crate) fn refine(&mut self, band: TableKey, sample: &[Arc<Signature>]) {
+        if sample.is_empty() {
+            return;
+        }
         let learned = FamilyOrder::learn(sample.iter().map(|signature| &**signature));
         let mut scratch = Vec::new();
         let mut differences = |order: &FamilyOrder| {
@@ -111,9 +121,10 @@ impl Families {
         let nearest = (0..self.orders.len())
             .map(|family| (differences(&self.orders[family]), family))
             .min()
-            .filter(|(differences, _)| *differences <= most || self.orders.len() == FAMILIES_MAX);
+            .filter(|(differences, _)| *differences <= most);
         let family = match nearest {
             Some((_, family)) => family,
+            None if self.orders.len() == FAMILIES_MAX => return,
             None => {
                 self.orders.push(Arc::new(learned));
                 self.orders.len() - 1
@@ -159,6 +170,12 @@ impl Families {
     ) -> EntryKeys {
         let mut keys = EntryKeys::new();
         let Some(tau) = tau.filter(|_| !self.is_empty()) else { return keys };
+        let size = signature.size();
+        let smallest = (u64::from(size) * tau.numerator()).div_ceil(Tau::DENOMINATOR) as u32;
+        if differing_max(tau, smallest, largest_partner(tau, smallest)) > DIFFERING_MAX {
+            // No partner has family keys.
+            return keys;
+        }
         for family in self.families_of(bands) {
             let differences = self.differences(family, tau, signature);
             KeyMaker { families: self, seed, differences: &differences, keys: &mut keys }
@@ -196,7 +213,8 @@ impl Families {
 }
 
 impl CountClass {
-    /// The class of a number of differences: four classes for each power of two.
+    /// The class of a number of differences. From 16 on, each power of two begins four classes. The classes
+    /// before have four numbers.
     fn of(count: u32) -> Self {
         let width = (1 << count.max(1).ilog2() >> 2).max(4);
         Self { first: count / width * width, width }
@@ -213,8 +231,7 @@ impl KeyMaker<'_> {
     fn add_entry_keys(&mut self, family: u32) -> bool {
         let class = CountClass::of(self.differences.count);
         let root = self.root(family, class);
-        let keys_max = self.keys.len() + KEYS_MAX;
-        self.add_entry_keys_after(root, class, (0, 0), keys_max)
+        self.differences.differing_max <= DIFFERING_MAX && self.add_entry_keys_after(root, class, (0, 0))
     }
 
     /// Adds the keys that name a difference from `position` on, after `depth` others that `parent` names.
@@ -223,7 +240,6 @@ impl KeyMaker<'_> {
         parent: u64,
         class: CountClass,
         (position, depth): (u32, u32),
-        keys_max: usize,
     ) -> bool {
         let Differences { count, differing_max, .. } = *self.differences;
         for position in position..count.min(differing_max + depth + 1) {
@@ -231,10 +247,10 @@ impl KeyMaker<'_> {
             let (key, table_key, is_split) = self.child(parent, is_far, position, depth);
             if !is_split {
                 self.keys.push(table_key);
-            } else if !self.add_entry_keys_after(key, class, (position + 1, depth + 1), keys_max) {
+            } else if !self.add_entry_keys_after(key, class, (position + 1, depth + 1)) {
                 return false;
             }
-            if self.keys.len() > keys_max {
+            if self.keys.len() >= KEYS_MAX {
                 return false;
             }
         }

@@ -27,7 +27,7 @@ pub(crate) struct SearchFindings {
     pub(crate) partners: Vec<FoundPartner>,
     /// Partitions of the node that were searched, and the number of exact comparisons in each.
     pub(crate) probed_partitions: Vec<(LocalIndex, u32)>,
-    /// The keys of the searched entry, if this node stores it.
+    /// The keys of the searched entry, if this node stores it and it has a center. Otherwise empty.
     pub(crate) keys: EntryKeys,
     /// The center and second center for the searched entry.
     pub(crate) centers: Option<(EntryRef, [Center; 2])>,

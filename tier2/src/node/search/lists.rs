@@ -32,6 +32,7 @@ impl<'i> ActiveSearch<'i, '_> {
             let host = &tables.partitions[partition.index()];
             let (mut members, mut of_family) = (Vec::new(), Vec::new());
             let of_families = tables.search_keys(*partition, self.signature, &bands);
+            let of_family_keys = of_families.len();
             host.candidates.prefetch(&bands);
             host.candidates.prefetch(&of_families);
             let bands = bands.iter().map(|key| CrowdedList { key: *key, is_of_family: false });
@@ -59,7 +60,9 @@ impl<'i> ActiveSearch<'i, '_> {
                 let shared_max = host.columns.shared_max(*slot, own, self.bitmap);
                 policy.admits(shared_max, own, host.columns.total(*slot)) || host.columns.is_center(*slot)
             };
-            self.findings.cost += of_family.len() as u64;
+            if !self.findings.continues {
+                self.findings.cost += (of_family_keys + of_family.len()) as u64;
+            }
             members.extend(of_family.into_iter().filter(may_count));
             small.push(by_age(members, visited, &host.columns));
         }

@@ -15,6 +15,9 @@ impl CrowdingLimits {
     /// The limits that cost least on families of 5,000 to 200,000 pages of 100 words.
     pub const DEFAULT: Self = Self { vain_free: 1 << 10, vain_per_member: 32 };
 
+    /// No bucket is ever crowded.
+    pub(in crate::node) const NEVER: Self = Self { vain_free: u64::MAX, vain_per_member: 0 };
+
     /// The limits for the lists of families.
     pub(in crate::node) const fn of_lists(self) -> Self {
         Self { vain_free: self.vain_free / 4, vain_per_member: self.vain_per_member.div_ceil(4) }
