@@ -13,8 +13,8 @@
 //! | `repeats` | pages that have to be searched for again |
 //! | `signatures` | access to signatures: in a file of the node, in the store of tier 1, or fetched |
 //! | `snapshot`, `scan` | filling the tables at a start, from a snapshot or from all signatures |
-//! | `refinement` | other keys for the entries of crowded buckets |
-//! | `renewal`, `hosting` | rebuilding tables and compaction; partitions that come and go |
+//! | `renewal` | rebuilding tables, refinement of crowded buckets, and compaction |
+//! | `hosting` | partitions that come and go |
 //! | `sample` | a sample of the contents, from which the router makes plans |
 //!
 //! Invariants:
@@ -30,7 +30,6 @@ mod feeding;
 mod hosting;
 mod orders;
 pub(crate) mod partition;
-mod refinement;
 mod renewal;
 mod repeats;
 mod sample;

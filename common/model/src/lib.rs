@@ -2,12 +2,11 @@
 //! F.
 //!
 //! Modules depend on each other in one direction only: identifiers, URLs and time stamps first, then
-//! `sketch`, then `signature` and `tables`, and last `pairwise`, `parity` and `family`. This crate never opens a store
+//! `sketch`, then `signature` and `tables`, and last `pairwise` and `parity`. This crate never opens a store
 //! or a socket. It reads the clock only in [`Timestamp::now`].
 #![forbid(unsafe_code)]
 
 mod decimal;
-pub mod family;
 mod hash;
 mod id;
 pub mod pairwise;

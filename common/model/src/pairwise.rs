@@ -36,6 +36,7 @@
 mod bands;
 mod criteria;
 mod equality;
+pub mod family;
 mod keys;
 mod policies;
 mod policy_text;

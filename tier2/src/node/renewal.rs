@@ -1,6 +1,8 @@
 //! Maintenance that a node does between two calls: it rebuilds its tables when their numbers run out,
 //! refines crowded buckets, and compacts its signature file.
 
+mod refinement;
+
 use doppel_model::InsertSeq;
 use doppel_protocol::index_node::NodeError;
 use hashbrown::HashMap;

@@ -2,7 +2,7 @@
 //!
 //! A run whose contents are mostly unlinked would be compared pair by pair. Instead, a refinement splits the
 //! run into *lists*: the contents that have a difference in common. Prefix filtering limits the differences of
-//! a content that count (see [`family`](doppel_model::family)). A list is compared like a run, and is split again by
+//! a content that count (see [`family`](doppel_model::pairwise::family)). A list is compared like a run, and is split again by
 //! the next difference that its contents have in common if the pairs of the list cost too much. Contents that
 //! need no common difference to be near-duplicates meet in the list of [`END`].
 //!
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use doppel_model::Tau;
-use doppel_model::family::{Difference, END, FamilyOrder, differing_max, largest_partner};
+use doppel_model::pairwise::family::{Difference, END, FamilyOrder, differing_max, largest_partner};
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use rayon::prelude::*;

@@ -3,7 +3,7 @@
 //! The pages of one template share many band keys, although most of them are not near-duplicates. The bucket
 //! of such a band grows with the collection. So a crowded band is *refined*: its entries are listed by *family
 //! keys* instead. These are made from the differences of an entry from the template, see
-//! [`family`](doppel_model::family). Refined bands whose entries have the same template share a family.
+//! [`family`](doppel_model::pairwise::family). Refined bands whose entries have the same template share a family.
 //!
 //! Let x and z differ from the template in dx and dz hashes, and let k be the most hashes in which
 //! near-duplicates of their sizes may differ. Near-duplicates have at least c = (dx + dz - k) / 2 differences
@@ -34,7 +34,7 @@ mod tests;
 use std::sync::Arc;
 
 use doppel_model::Tau;
-use doppel_model::family::{Difference, END, FamilyOrder, differing_max, largest_partner};
+use doppel_model::pairwise::family::{Difference, END, FamilyOrder, differing_max, largest_partner};
 use doppel_model::signature::Signature;
 use doppel_model::stable_hash64_seeded;
 use hashbrown::{HashMap, HashSet};

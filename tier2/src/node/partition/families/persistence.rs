@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use doppel_model::family::FamilyOrder;
+use doppel_model::pairwise::family::FamilyOrder;
 use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 use super::{FAMILIES_MAX, Families};

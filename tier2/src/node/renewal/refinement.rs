@@ -1,6 +1,6 @@
 //! Refinement: the entries of crowded buckets get other keys, so that searches visit fewer of them in vain.
 //!
-//! See [`families`](super::partition::families) for the keys. A node refines between two calls that change it.
+//! See [`families`](crate::node::partition::families) for the keys. A node refines between two calls that change it.
 //! It reads the signatures of all entries of the crowded buckets first. Then it lists the entries under their
 //! new keys, some under each lock, and at last takes them out of the crowded buckets.
 //!
@@ -16,13 +16,13 @@ use hashbrown::HashSet;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::LocalNode;
-use super::core::{Core, LoadedSignature};
-use super::partition::candidates::{CrowdedList, KeyChange, TableKey};
-use super::partition::families::Families;
-use super::partition::local_index::LocalIndex;
-use super::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched};
-use super::tables::EntryRef;
+use crate::node::LocalNode;
+use crate::node::core::{Core, LoadedSignature};
+use crate::node::partition::candidates::{CrowdedList, KeyChange, TableKey};
+use crate::node::partition::families::Families;
+use crate::node::partition::local_index::LocalIndex;
+use crate::node::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched};
+use crate::node::tables::EntryRef;
 use crate::seed::Seeded;
 
 /// The largest number of buckets of a partition that are refined at a time.
@@ -58,7 +58,7 @@ struct EntryChange {
 impl LocalNode {
     /// Refines buckets that have become crowded. The caller must hold `change`. A refinement that fails is not
     /// made: its buckets become crowded again.
-    pub(super) fn refine_crowded(&self) {
+    pub(in crate::node) fn refine_crowded(&self) {
         let partitions = self.read().tables.partitions.len();
         for partition in (0..partitions).map(LocalIndex::from) {
             let has_crowded = self.read().tables.partitions[partition.index()].candidates.has_crowded();
