@@ -18,7 +18,7 @@ use super::core::Core;
 use super::search::findings::{FoundPartner, SearchFindings};
 use super::search::interruption::InterruptedSearch;
 use super::search::{SearchScratch, Subject};
-use super::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched_before};
+use super::signatures::fetch::{FetchedSignatures, MissingSignature, all_or_missing, with_fetched_before};
 use super::signatures::signature_cache::{SharedSignatures, SignatureCache};
 use super::tables::EntryRef;
 use super::tables::roles::QueryRole;
@@ -87,7 +87,7 @@ impl LocalNode {
                         chunk.par_iter().map_init(SearchScratch::default, each).collect()
                     }),
                 };
-                collect_answers(answers)
+                all_or_missing(answers)
             })?;
             known.retain(|_, signature| signature.is_none());
             if pass.is_none() {
@@ -170,20 +170,6 @@ impl Core {
             QueryRole::First { entry, before, earlier }
         })
     }
-}
-
-/// Returns all answers, or all signatures that are missing for them.
-fn collect_answers(
-    answers: Vec<Result<SearchAnswer, Vec<MissingSignature>>>,
-) -> Result<Vec<SearchAnswer>, Vec<MissingSignature>> {
-    let (mut complete, mut missing) = (Vec::with_capacity(answers.len()), Vec::new());
-    for answer in answers {
-        match answer {
-            Ok(answer) => complete.push(answer),
-            Err(more) => missing.extend(more),
-        }
-    }
-    if missing.is_empty() { Ok(complete) } else { Err(missing) }
 }
 
 fn make_search(

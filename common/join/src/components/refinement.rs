@@ -2,9 +2,9 @@
 //!
 //! A run whose contents are mostly unlinked would be compared pair by pair. Instead, a refinement splits the
 //! run into *lists*: the contents that have a difference in common. Prefix filtering limits the differences of
-//! a content that count (see [`family`](doppel_model::pairwise::family)). A list is compared like a run, and is split again by
-//! the next difference that its contents have in common if the pairs of the list cost too much. Contents that
-//! need no common difference to be near-duplicates meet in the list of [`END`].
+//! a content that count (see [`family`](doppel_model::pairwise::family)). A list is compared like a run, and is
+//! split again by the next difference that its contents have in common if the pairs of the list cost too much.
+//! Contents that need no common difference to be near-duplicates meet in the list of [`END`].
 //!
 //! Let x and y differ from the template in dx and dy hashes, and let k be the most hashes in which
 //! near-duplicates of their sizes may differ. They are near-duplicates if and only if they have c = (dx + dy -

@@ -30,7 +30,7 @@ pub trait Call: 'static {
 }
 
 /// Name and limits of a kind of call. Code that is the same for all calls takes this value instead of a type
-/// parameter, so the compiler translates it once and not once for each call.
+/// parameter, so it is compiled once and not once for each call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallKind {
     /// [`Call::NAME`].

@@ -21,7 +21,7 @@ use crate::node::core::{Core, LoadedSignature};
 use crate::node::partition::candidates::{CrowdedList, KeyChange, TableKey};
 use crate::node::partition::families::Families;
 use crate::node::partition::local_index::LocalIndex;
-use crate::node::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched};
+use crate::node::signatures::fetch::{FetchedSignatures, MissingSignature, all_or_missing, with_fetched};
 use crate::node::tables::EntryRef;
 use crate::seed::Seeded;
 
@@ -186,20 +186,14 @@ impl Refiner<'_> {
     ) -> Result<Vec<T>, Vec<MissingSignature>> {
         let each = |buffer: &mut Vec<u8>, slot: &u32| {
             let entry = EntryRef { partition: self.partition, slot: *slot };
-            self.core.read(entry, self.fetched, buffer).map(|read| read.map(|read| with(*slot, read)))
+            let read = self.core.read(entry, self.fetched, buffer).map_err(|missing| [missing])?;
+            Ok(read.map(|read| with(*slot, read)))
         };
         let mut buffer = Vec::new();
-        let all: Vec<Result<Option<T>, MissingSignature>> = match self.pool {
+        let all: Vec<Result<Option<T>, [MissingSignature; 1]>> = match self.pool {
             None => slots.iter().map(|slot| each(&mut buffer, slot)).collect(),
             Some(pool) => pool.install(|| slots.par_iter().map_init(Vec::new, each).collect()),
         };
-        let (mut made, mut missing) = (Vec::with_capacity(all.len()), Vec::new());
-        for one in all {
-            match one {
-                Ok(one) => made.extend(one),
-                Err(more) => missing.push(more),
-            }
-        }
-        if missing.is_empty() { Ok(made) } else { Err(missing) }
+        Ok(all_or_missing(all)?.into_iter().flatten().collect())
     }
 }

@@ -51,6 +51,20 @@ pub(crate) fn with_fetched_before<T>(
     }
 }
 
+/// Returns all results, or all signatures that are missing for them.
+pub(crate) fn all_or_missing<T, M: IntoIterator<Item = MissingSignature>>(
+    results: Vec<Result<T, M>>,
+) -> Result<Vec<T>, Vec<MissingSignature>> {
+    let (mut complete, mut missing) = (Vec::with_capacity(results.len()), Vec::new());
+    for result in results {
+        match result {
+            Ok(one) => complete.push(one),
+            Err(more) => missing.extend(more),
+        }
+    }
+    if missing.is_empty() { Ok(complete) } else { Err(missing) }
+}
+
 /// Fetches the missing signatures.
 fn fetch(
     source: &dyn SignatureSource,
