@@ -36,7 +36,7 @@ pub(crate) const SNAPSHOT: &str = "snapshot.dat";
 const UNFINISHED: &str = "snapshot.new";
 
 /// "doppel", tier 2, and the version of the layout.
-const MAGIC: [u8; 24] = *b"doppel tier2 snapshot 4\n";
+const MAGIC: [u8; 24] = *b"doppel tier2 snapshot 5\n";
 
 /// The moment of each range.
 pub(super) type SnapshotMoments = BTreeMap<RangeId, LogPosition>;

@@ -28,6 +28,7 @@ use hashbrown::{HashMap, HashSet, HashTable};
 use super::partition::buckets::CrowdingLimits;
 use super::partition::candidates::EntryKeys;
 use super::partition::columns::{Center, ColumnEntry, FIRST_INSERT_SEQ, SignatureRecord};
+use super::partition::families::Listing;
 use super::partition::local_index::LocalIndex;
 use super::partition::{Partition, PartitionState};
 use crate::seed::{BandSeed, Seeded};
@@ -244,8 +245,11 @@ impl IndexTables {
             page,
             comparable: self.policy.comparable(signature),
         };
-        let keys = if entry.comparable { self.entry_keys(partition, signature) } else { EntryKeys::new() };
-        let slot = self.partitions[partition.index()].insert(&entry, &keys);
+        let families = &self.partitions[partition.index()].families;
+        let listing = if entry.comparable { self.listing(families, signature) } else { Listing::default() };
+        let host = &mut self.partitions[partition.index()];
+        host.families.add_shapes(&listing.shapes);
+        let slot = host.insert(&entry, &listing.keys);
         self.bitmap = bitmap;
         let entry = EntryRef { partition, slot };
         self.add_content(entry);

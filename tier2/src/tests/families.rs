@@ -94,7 +94,7 @@ fn a_search_in_a_family_visits_few_candidates() {
         assert!(cost(&world) < before + before / 4, "the restored tables are not refined");
         before
     };
-    let refined = cost_with(CrowdingLimits { vain_free: 0, vain_per_member: 1 });
-    let unrefined = cost_with(CrowdingLimits { vain_free: u64::MAX, vain_per_member: 0 });
+    let refined = cost_with(CrowdingLimits { vain_free: 0, vain_per_member: 1, learn_min: 1 });
+    let unrefined = cost_with(CrowdingLimits { vain_free: u64::MAX, ..CrowdingLimits::DEFAULT });
     assert!(5 * refined < unrefined, "the costs are {refined} and {unrefined}");
 }

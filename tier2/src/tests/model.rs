@@ -88,7 +88,7 @@ type Version = (PageId, ContentHash);
 
 pub(super) fn config(dir: &TempDir, policy: Policy, partitions: u32, threads: usize) -> Config {
     // Large buckets are crowded soon, so that their entries get family keys.
-    let crowding = CrowdingLimits { vain_free: 0, vain_per_member: 1 };
+    let crowding = CrowdingLimits { vain_free: 0, vain_per_member: 1, learn_min: 1 };
     Config { partitions: Some(partitions), threads, crowding, step: 16, ..Config::new(dir.path(), policy) }
 }
 

@@ -56,9 +56,13 @@ fn a_search_that_is_put_off_and_given_up_does_not_hide_its_content() {
 #[test]
 fn void_searches_take_no_room_among_the_interrupted_searches() {
     let mut world = world(1, 1);
-    for number in 0..12 {
-        world.put(page(number), signature_of(&text(0, number as u32)), true);
-    }
+    // Near-duplicates with one word of their own, so a search visits all of them.
+    let of = |family: u32, number: usize| signature_of(&text(family, 5 * number as u32 + 1));
+    let all_similar = |family: &u32| {
+        (0..12).all(|a| (0..a).all(|b| Policy::default().similar(&of(*family, a), &of(*family, b))))
+    };
+    let family = (0..).find(all_similar).unwrap();
+    (0..12).for_each(|number| world.put(page(number), of(family, number), true));
     let mut interrupted = 0;
     for _ in 0..40 {
         world.round();

@@ -5,11 +5,18 @@
 //! least one band are equal. For a pair with Jaccard coefficient J the probability of this is at least 1 - (1
 //! - J^r)^bands.
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use crate::sketch::{BINS, Sketch};
 use crate::{Tau, stable_hash64};
 
 /// The minimum probability with which a pair at exactly tau must share a band.
 pub const COLLISION_PROBABILITY: f64 = 0.9995;
+
+/// The rows of the bands for each threshold, or 0 before they are first asked for. To compute them takes some
+/// microseconds, which is too long for each signature.
+static ROWS: [AtomicU8; Tau::DENOMINATOR as usize + 1] =
+    [const { AtomicU8::new(0) }; Tau::DENOMINATOR as usize + 1];
 
 /// How a sketch is cut into bands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,11 +36,17 @@ impl Bands {
     #[must_use]
     pub fn for_tau(tau: Tau) -> Self {
         let of = |rows| Self { rows, count: BINS / rows };
-        (1..=BINS)
+        let known = &ROWS[tau.numerator() as usize];
+        if let rows @ 1.. = known.load(Ordering::Relaxed) {
+            return of(rows.into());
+        }
+        let bands = (1..=BINS)
             .rev()
             .map(of)
             .find(|bands| bands.collision_probability(tau.as_f64()) >= COLLISION_PROBABILITY)
-            .unwrap_or(of(1))
+            .unwrap_or(of(1));
+        known.store(bands.rows as u8, Ordering::Relaxed);
+        bands
     }
 
     /// The probability that a pair with Jaccard coefficient `jaccard` shares a band.

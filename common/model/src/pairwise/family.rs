@@ -37,6 +37,12 @@ const TIED_PART: u32 = 8;
 /// with the square.
 const TIED_MAX: usize = 1 << 12;
 
+/// Number of differences that the template lacks and at most one content of the sample has. They come first.
+#[must_use]
+pub fn rare(differences: &[Difference]) -> usize {
+    differences.partition_point(|difference| difference >> HASH_BITS == 0)
+}
+
 /// The end of the differences of every member. It comes after all differences.
 pub const END: Difference = Difference::MAX;
 
@@ -45,7 +51,8 @@ pub const END: Difference = Difference::MAX;
 pub struct FamilyOrder {
     /// The hashes that most contents of the sample have, in ascending order.
     template: Vec<u64>,
-    /// The rank of each hash that is a difference of several contents of the sample. All others have rank 0.
+    /// The rank of each hash of the template, and of each that is a difference of several contents of the sample.
+    /// All others have rank 0.
     ranks: HashMap<u64, u64, foldhash::fast::RandomState>,
 }
 
@@ -73,31 +80,34 @@ impl FamilyOrder {
         let mut template: Vec<u64> =
             counts.iter().filter(|(_, count)| is_of_template(**count)).map(|(hash, _)| *hash).collect();
         template.sort_unstable();
-        let difference_count =
-            |count: usize| if is_of_template(count) { sample.len() - count } else { count };
-        let mut differences: Vec<(usize, u64)> = counts
+        // The contents of the sample were found by a key. So all of them have the hashes that the key was made
+        // from, although many members lack them. Such hashes come last.
+        let (kept, lacking): (Vec<_>, Vec<_>) =
+            counts.into_iter().partition(|(_, count)| *count == sample.len());
+        let mut differences: Vec<(usize, u64)> = lacking
             .into_iter()
-            .map(|(hash, count)| (difference_count(count), hash))
-            .filter(|(count, _)| *count > 1)
+            .map(|(hash, count)| (if is_of_template(count) { sample.len() - count } else { count }, hash))
+            .filter(|(count, hash)| *count > 1 || template.binary_search(hash).is_ok())
             .collect();
         differences.sort_unstable();
         let levels = levels(&sample, &template, &differences);
-        let rank = |(count, level): (usize, u64)| {
+        let rank = |level: u64, count: usize| {
             level.min(LEVEL_MAX) << COUNT_BITS | (count as u64).min((1 << COUNT_BITS) - 1)
         };
-        let ranks =
-            differences.iter().zip(levels).map(|((count, hash), level)| (*hash, rank((*count, level))));
-        Self { template, ranks: ranks.collect() }
+        let levels = levels.into_iter().chain(std::iter::repeat(LEVEL_MAX));
+        let ranks = differences.iter().zip(levels).map(|((count, hash), level)| (*hash, rank(level, *count)));
+        let last = kept.into_iter().map(|(hash, _)| (hash, rank(LEVEL_MAX, 0)));
+        Self { template, ranks: ranks.chain(last).collect() }
     }
 
     /// Makes an order from a template and the ranks of its differences. `None` if the template does not ascend,
-    /// or has a number that is not a hash, or if a rank is too large.
+    /// or has a number that is not a hash, or if a rank is 0 or too large.
     #[must_use]
     pub fn from_parts(template: Vec<u64>, ranks: impl IntoIterator<Item = (u64, u64)>) -> Option<Self> {
         let ranks: HashMap<_, _, _> = ranks.into_iter().collect();
         let is_valid = template.is_sorted_by(|a, b| a < b)
             && template.iter().all(|hash| *hash >> HASH_BITS == 0)
-            && ranks.values().all(|rank| *rank >> COUNT_BITS <= LEVEL_MAX);
+            && ranks.values().all(|rank| *rank > 0 && *rank >> COUNT_BITS <= LEVEL_MAX);
         is_valid.then_some(Self { template, ranks })
     }
 
@@ -107,7 +117,7 @@ impl FamilyOrder {
         &self.template
     }
 
-    /// The hashes that are a difference of several contents of the sample, with their ranks.
+    /// The hashes that have a rank above 0, with their ranks.
     pub fn ranks(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
         self.ranks.iter().map(|(hash, rank)| (*hash, *rank))
     }
@@ -138,8 +148,8 @@ impl FamilyOrder {
     }
 }
 
-/// The level of each difference: its position in its set of tied differences. So differences of the first level
-/// are not tied with each other.
+/// The level of each of the first [`TIED_MAX`] differences: its position in its set of tied differences. So
+/// differences of the first level are not tied with each other.
 fn levels(sample: &[&Signature], template: &[u64], differences: &[(usize, u64)]) -> Vec<u64> {
     let differences = &differences[..differences.len().min(TIED_MAX)];
     let words = sample.len().div_ceil(64);

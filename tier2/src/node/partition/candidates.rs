@@ -228,8 +228,6 @@ impl CandidateTables {
         limits: CrowdingLimits,
         columns: &Columns,
     ) {
-        // A split changes fewer entries than a refinement, and needs no sample.
-        let limits = if list.is_of_family { limits.of_lists() } else { limits };
         if let Some(bucket) = self.find(list.key).copied()
             && self.buckets.add_visits(bucket, visits, limits, columns)
         {

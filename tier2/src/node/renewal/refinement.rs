@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use crate::node::LocalNode;
 use crate::node::core::{Core, LoadedSignature};
 use crate::node::partition::candidates::{CrowdedList, KeyChange, TableKey};
-use crate::node::partition::families::Families;
+use crate::node::partition::families::{EntryShapes, Families, FamilyCounts};
 use crate::node::partition::local_index::LocalIndex;
 use crate::node::signatures::fetch::{FetchedSignatures, MissingSignature, all_or_missing, with_fetched};
 use crate::node::tables::EntryRef;
@@ -51,6 +51,7 @@ struct Refinement {
 struct EntryChange {
     slot: u32,
     keys: KeyChange,
+    shapes: EntryShapes,
     /// The signature, if it had to be fetched.
     fetched: Option<Arc<Signature>>,
 }
@@ -82,6 +83,8 @@ impl LocalNode {
     }
 
     fn change_keys(&self, partition: LocalIndex, Refinement { families, changes }: Refinement) {
+        let FamilyCounts { families: of, refined, split } = families.counts();
+        tracing::debug!(families = of, refined, split, entries = changes.len(), "refines crowded buckets");
         self.write().tables.partitions[partition.index()].families = families;
         let mut removed: Vec<(TableKey, u32)> = Vec::new();
         for changes in changes.chunks(ENTRIES_PER_LOCK) {
@@ -133,18 +136,22 @@ impl Refiner<'_> {
                 buckets.push((*list, members));
             }
         }
+        // A new family is learned from the largest bucket, whose members are typical.
+        buckets.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
         loop {
-            let families = self.families(&buckets)?;
+            let mut families = self.families(&buckets)?;
             let mut slots: Vec<u32> = buckets.iter().flat_map(|(_, members)| members).copied().collect();
             slots.sort_unstable_by_key(|slot| (host.columns.insert_seq(*slot), *slot));
             slots.dedup();
             let mut changes = self.read_each(&slots, |slot, LoadedSignature { signature, fetched }| {
                 let before = self.core.tables.entry_keys(self.partition, &signature);
-                let after = self.core.tables.entry_keys_with(&families, &signature);
-                let keys = KeyChange::new(&before, &after);
-                EntryChange { slot, keys, fetched: fetched.then_some(signature) }
+                let listing = self.core.tables.listing(&families, &signature);
+                let keys = KeyChange::new(&before, &listing.keys);
+                let shapes = listing.shapes;
+                EntryChange { slot, keys, shapes, fetched: fetched.then_some(signature) }
             })?;
             if changes.len() == slots.len() {
+                changes.iter().for_each(|change| families.add_shapes(&change.shapes));
                 changes.retain(|change| !change.keys.is_empty() || change.fetched.is_some());
                 return Ok(Refinement { families, changes });
             }
@@ -171,7 +178,9 @@ impl Refiner<'_> {
                         hashes <= SAMPLE_HASHES
                     })
                     .collect();
-                families.refine(*key, &self.read_each(&sample, |_, read| read.signature)?);
+                let can_learn = members.len() >= self.core.tables.crowding.learn_min;
+                let sample = self.read_each(&sample, |_, read| read.signature)?;
+                families.refine(*key, &sample, can_learn);
             }
         }
         Ok(families)

@@ -1,4 +1,8 @@
 //! The lists that a search looks up.
+//!
+//! Most members of a list are no partners. A loop that does nothing else rejects them fastest, because the
+//! processor waits for several of them at once. So short lists are searched by bitmap first, and the search visits
+//! what is left of them.
 
 use std::collections::BinaryHeap;
 
@@ -11,65 +15,86 @@ use crate::node::partition::buckets::BucketVisits;
 use crate::node::partition::candidates::CrowdedList;
 use crate::node::partition::columns::Columns;
 
-/// The members of all small buckets that a search looks up: the slots of each probed partition, oldest first.
-pub(super) type SmallBuckets = Vec<Vec<u32>>;
+/// Lists of more members are visited one by one, so that a search with a cost limit can be interrupted.
+const SHORT_MAX: usize = 1 << 10;
+
+/// What is left of the short lists that a search looks up.
+pub(super) type ShortLists = Vec<ShortList>;
+
+/// What is left of short lists of one partition: slots, oldest first.
+pub(super) struct ShortList {
+    /// Index of the partition among the probed partitions.
+    probe: u32,
+    slots: Vec<u32>,
+    /// Index of the bucket among the large buckets of the search. `None` for all small buckets together.
+    large: Option<u32>,
+}
 
 impl<'i> ActiveSearch<'i, '_> {
     /// The candidate lists of all probed partitions, without the candidates that were visited before. Each large
-    /// bucket has lists of its own. The small ones of a partition are one list, which is cheaper than many. It
-    /// leaves out members of families that are neither partners nor centers by their bitmaps.
-    pub(super) fn lists<'l>(&mut self, small: &'l mut SmallBuckets) -> BinaryHeap<Cursor<'l>>
+    /// bucket has lists of its own. The small ones of a partition are one list, which is cheaper than many.
+    pub(super) fn lists<'l>(&mut self, short: &'l mut ShortLists) -> BinaryHeap<Cursor<'l>>
     where
         'i: 'l,
     {
         let tables = &self.index.tables;
         let bands = tables.band_keys(self.signature);
         let mut cursors = Vec::new();
-        let (probed_partitions, list_visits) =
-            (&self.findings.probed_partitions, &mut self.findings.list_visits);
-        let visited = self.visited;
-        for (probe, (partition, _)) in (0..).zip(probed_partitions) {
+        let (policy, own, bitmap, visited) =
+            (tables.policy, self.signature.size(), self.bitmap, self.visited);
+        let findings = &mut self.findings;
+        let mut looked_up = 0;
+        for (probe, (partition, _)) in (0..).zip(&findings.probed_partitions) {
             let host = &tables.partitions[partition.index()];
-            let (mut members, mut of_family) = (Vec::new(), Vec::new());
+            let columns = &host.columns;
+            let may_count = |slot: &u32| {
+                policy.metric().is_none()
+                    || policy.admits(columns.shared_max(*slot, own, bitmap), own, columns.total(*slot))
+                    || columns.is_center(*slot)
+            };
+            let mut members = Vec::new();
             let of_families = tables.search_keys(*partition, self.signature, &bands);
-            let of_family_keys = of_families.len();
             host.candidates.prefetch(&bands);
             host.candidates.prefetch(&of_families);
+            looked_up += of_families.len();
             let bands = bands.iter().map(|key| CrowdedList { key: *key, is_of_family: false });
             let of_families = of_families.iter().map(|key| CrowdedList { key: *key, is_of_family: true });
             for one in bands.chain(of_families) {
                 host.candidates.lists(one.key, |list| {
                     if !list.is_large {
-                        let small = if one.is_of_family { &mut of_family } else { &mut members };
-                        small.extend_from_slice(list.slots);
+                        members.extend_from_slice(list.slots);
                         return;
                     }
-                    let is_visited = |slot: &u32| host.columns.insert_seq(*slot) <= visited;
+                    let is_visited = |slot: &u32| columns.insert_seq(*slot) <= visited;
                     let slots = &list.slots[list.slots.partition_point(is_visited)..];
                     let Some(first) = slots.first() else { return };
-                    let visits = BucketVisits::default();
-                    list_visits.push(ListVisits { partition: *partition, list: one, visits });
-                    let (insert_seq, large) =
-                        (host.columns.insert_seq(*first), Some(list_visits.len() as u32 - 1));
-                    cursors.push(Cursor { insert_seq, probe, slots, center: list.center, large });
+                    let mut visits = BucketVisits::default();
+                    let large = Some(findings.list_visits.len() as u32);
+                    if list.center.is_none() && slots.len() <= SHORT_MAX {
+                        let left: Vec<u32> = slots.iter().copied().filter(may_count).collect();
+                        let rejected = (slots.len() - left.len()) as u32;
+                        looked_up += rejected as usize;
+                        visits = BucketVisits { rest: rejected, vain: rejected };
+                        short.push(ShortList { probe, slots: left, large });
+                    } else {
+                        let insert_seq = columns.insert_seq(*first);
+                        cursors.push(Cursor { insert_seq, probe, slots, center: list.center, large });
+                    }
+                    findings.list_visits.push(ListVisits { partition: *partition, list: one, visits });
                 });
             }
-            // Most members of a family are no partners. A loop that does nothing else rejects them fastest.
-            let (policy, own) = (tables.policy, self.signature.size());
-            let may_count = |slot: &u32| {
-                let shared_max = host.columns.shared_max(*slot, own, self.bitmap);
-                policy.admits(shared_max, own, host.columns.total(*slot)) || host.columns.is_center(*slot)
-            };
-            if !self.findings.continues {
-                self.findings.cost += (of_family_keys + of_family.len()) as u64;
-            }
-            members.extend(of_family.into_iter().filter(may_count));
-            small.push(by_age(members, visited, &host.columns));
+            looked_up += members.len();
+            members.retain(may_count);
+            short.push(ShortList { probe, slots: by_age(members, visited, columns), large: None });
         }
-        for ((probe, slots), (partition, _)) in (0..).zip(&*small).zip(probed_partitions) {
+        if !findings.continues {
+            findings.cost += looked_up as u64;
+        }
+        for ShortList { probe, slots, large } in &*short {
             if let Some(first) = slots.first() {
+                let (partition, _) = findings.probed_partitions[*probe as usize];
                 let insert_seq = tables.partitions[partition.index()].columns.insert_seq(*first);
-                cursors.push(Cursor { insert_seq, probe, slots, center: None, large: None });
+                cursors.push(Cursor { insert_seq, probe: *probe, slots, center: None, large: *large });
             }
         }
         BinaryHeap::from(cursors)

@@ -4,18 +4,18 @@ use doppel_model::signature::Signature;
 
 use super::IndexTables;
 use crate::node::partition::candidates::{self, EntryKeys};
-use crate::node::partition::families::Families;
+use crate::node::partition::families::{Families, Listing};
 use crate::node::partition::local_index::LocalIndex;
 
 impl IndexTables {
     /// The keys of an entry in a partition.
     pub(crate) fn entry_keys(&self, partition: LocalIndex, signature: &Signature) -> EntryKeys {
-        self.entry_keys_with(&self.partitions[partition.index()].families, signature)
+        self.listing(&self.partitions[partition.index()].families, signature).keys
     }
 
-    /// The keys of an entry in a partition with these families.
-    pub(crate) fn entry_keys_with(&self, families: &Families, signature: &Signature) -> EntryKeys {
-        families.entry_keys(self.policy.metric(), self.band_seed, signature, self.band_keys(signature))
+    /// How an entry is listed in a partition with these families.
+    pub(crate) fn listing(&self, families: &Families, signature: &Signature) -> Listing {
+        families.listing(self.policy.metric(), self.band_seed, signature, self.band_keys(signature))
     }
 
     /// The family keys that a search looks up in a partition, besides the keys of its bands.

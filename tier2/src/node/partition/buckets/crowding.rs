@@ -9,19 +9,17 @@ pub struct CrowdingLimits {
     pub vain_free: u64,
     /// Further vain visits for each member.
     pub vain_per_member: u64,
+    /// A new family is learned from a bucket of at least so many members. Those of a smaller bucket may be
+    /// untypical. Then most entries of the family differ from its template, and have many keys.
+    pub learn_min: usize,
 }
 
 impl CrowdingLimits {
-    /// The limits that cost least on families of 5,000 to 200,000 pages of 100 words.
-    pub const DEFAULT: Self = Self { vain_free: 1 << 10, vain_per_member: 32 };
+    /// The limits that cost least on a family of 200,000 pages of 100 words.
+    pub const DEFAULT: Self = Self { vain_free: 256, vain_per_member: 8, learn_min: 128 };
 
     /// No bucket is ever crowded.
-    pub(in crate::node) const NEVER: Self = Self { vain_free: u64::MAX, vain_per_member: 0 };
-
-    /// The limits for the lists of families.
-    pub(in crate::node) const fn of_lists(self) -> Self {
-        Self { vain_free: self.vain_free / 4, vain_per_member: self.vain_per_member.div_ceil(4) }
-    }
+    pub(in crate::node) const NEVER: Self = Self { vain_free: u64::MAX, ..Self::DEFAULT };
 }
 
 /// How many times as many vain visits are made before a bucket is called crowded again.
@@ -56,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_bucket_is_called_crowded_at_growing_intervals() {
-        let limits = CrowdingLimits { vain_free: 10, vain_per_member: 2 };
+        let limits = CrowdingLimits { vain_free: 10, vain_per_member: 2, learn_min: 1 };
         let mut crowding = Crowding::default();
         let mut add = |vain| crowding.add(vain, 5, limits);
         assert_eq!(

@@ -6,17 +6,19 @@ use std::sync::Arc;
 use doppel_model::pairwise::family::FamilyOrder;
 use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
+use super::keys::Shape;
 use super::{FAMILIES_MAX, Families};
 use crate::node::partition::candidates::TableKey;
 
 impl Families {
     pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {
         out.number(self.orders.len() as u64)?;
-        for order in &self.orders {
+        for (order, shapes) in self.orders.iter().zip(&self.shapes) {
             out.column(order.template())?;
             let (hashes, ranks): (Vec<u64>, Vec<u64>) = order.ranks().unzip();
             out.column(&hashes)?;
             out.column(&ranks)?;
+            out.items(shapes.len(), shapes.iter().map(|shape| shape.number()))?;
         }
         out.items(self.refined.len(), self.refined.keys().map(|band| band.number()))?;
         out.items(self.refined.len(), self.refined.values().copied())?;
@@ -34,6 +36,8 @@ impl Families {
             let (hashes, ranks) = (input.column::<u64>()?, input.column::<u64>()?);
             let order = FamilyOrder::from_parts(template, hashes.into_iter().zip(ranks));
             families.orders.push(Arc::new(order.ok_or(SnapshotError::Damaged)?));
+            let shapes = input.column::<u64>()?.into_iter().map(Shape::of_number).collect();
+            families.shapes.push(Option::ok_or(shapes, SnapshotError::Damaged)?);
         }
         let (bands, of) = (input.column::<u64>()?, input.column::<u32>()?);
         if bands.len() != of.len() {

@@ -1,0 +1,314 @@
+//! The keys of a content in a family. Each names some of its differences from the template of the family.
+//!
+//! Let x and z differ from the template in dx and dz hashes, and let k be the most hashes in which
+//! near-duplicates of their sizes may differ. Near-duplicates have at least c = (dx + dz - k) / 2 differences
+//! in common, rounded up. The first one is among the first dx - c + 1 of x and among the first dz - c + 1 of
+//! z.
+//!
+//! - The first common difference is often *rare*, see [`rare`]. So each of the first k + 1 differences that is
+//!   rare has a key: a hash of the family and the difference.
+//! - Without a common rare one, the rare differences of both leave less than k for the others, the *ranked*
+//!   differences. Most contents have so many rare ones that nothing is left, and they have no further keys. Of
+//!   a few, the first ranked differences have keys: a hash of the family, of the [`Shape`] of z, and of the
+//!   difference, or of [`END`] if z may have a near-duplicate without a common difference.
+//!
+//! If the list of a key is split, the keys of its entries name one more difference. Before it, they name the
+//! position of the difference before, or the shape if that was rare. Keys name up to [`DEPTH_MAX`] differences.
+//!
+//! A search knows the shapes of all entries. So it looks up only those keys whose entries may have enough
+//! differences in common with the content.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use doppel_model::Tau;
+use doppel_model::pairwise::family::{Difference, END, FamilyOrder, differing_max, largest_partner, rare};
+use doppel_model::signature::Signature;
+use doppel_model::stable_hash64_seeded;
+use hashbrown::HashSet;
+
+use crate::node::partition::candidates::{EntryKeys, TableKey};
+use crate::seed::{BandSeed, Seeded};
+
+/// The largest number of common differences that a family key names.
+const DEPTH_MAX: u32 = 8;
+
+/// The largest number of keys of an entry that has family keys.
+const KEYS_MAX: usize = 512;
+
+/// A content that may differ from a near-duplicate in more hashes than this has no family keys, because it would
+/// have too many.
+pub(super) const DIFFERING_MAX: u32 = 128;
+
+/// Begins the keys of rare differences. No shape has this number.
+const RARE: u64 = u64::MAX;
+
+/// The differences of one content from the template of a family.
+pub(super) struct Differences {
+    /// The first differences. The rare ones come before the ranked ones.
+    first: Vec<Difference>,
+    /// Number of rare differences.
+    rare: u32,
+    /// Number of ranked differences.
+    ranked: u32,
+    /// The most hashes in which the content may differ from a near-duplicate.
+    differing_max: u32,
+}
+
+/// Numbers that keys do not distinguish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct CountClass {
+    pub(super) first: u32,
+}
+
+/// How many rare and ranked differences an entry has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Shape {
+    rare: CountClass,
+    ranked: CountClass,
+}
+
+/// A place in the tree of split lists.
+#[derive(Clone, Copy)]
+struct Branch {
+    /// Hash of the differences that lead here.
+    parent: u64,
+    /// Position of the first difference that may follow.
+    position: u32,
+    /// In a search: the first position at which an entry can have the difference that follows.
+    other_position: u32,
+    /// Number of differences that lead here.
+    depth: u32,
+}
+
+/// What a search compares with the entries of one shape: all differences, or the ranked ones.
+#[derive(Clone, Copy)]
+struct ShapeProbe<'d> {
+    first: &'d [Difference],
+    /// Number of differences of the content.
+    own: u32,
+    /// The largest number of differences of an entry.
+    others: u32,
+    /// The fewest that near-duplicates of the shape have in common with the content.
+    common: u32,
+}
+
+/// Makes the keys of one content in one family.
+pub(super) struct KeyMaker<'f> {
+    pub(super) family: u32,
+    pub(super) split: &'f HashSet<TableKey, Seeded>,
+    pub(super) seed: BandSeed,
+    pub(super) keys: &'f mut EntryKeys,
+}
+
+impl Differences {
+    /// The differences of a content from the template of a family.
+    pub(super) fn of(signature: &Signature, order: &FamilyOrder, tau: Tau) -> Self {
+        let size = signature.size();
+        let differing_max = differing_max(tau, size, largest_partner(tau, size));
+        let mut first = Vec::new();
+        order.differences(signature, &mut first);
+        let rare = rare(&first) as u32;
+        let ranked = first.len() as u32 - rare;
+        first.truncate((differing_max + DEPTH_MAX) as usize);
+        Self { first, rare, ranked, differing_max }
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        Shape { rare: CountClass::of(self.rare), ranked: CountClass::of(self.ranked) }
+    }
+
+    fn first_ranked(&self) -> &[Difference] {
+        &self.first[self.first.len().min(self.rare as usize)..]
+    }
+
+    /// How a search finds entries of a shape that have a common rare difference, if it can be enough.
+    fn probe(&self, shape: Shape) -> Option<ShapeProbe<'_>> {
+        let (rare, ranked) = (shape.rare.numbers(), shape.ranked.numbers());
+        let apart = gap(self.rare, &rare) + gap(self.ranked, &ranked);
+        if apart > self.differing_max {
+            return None;
+        }
+        let own = self.rare + self.ranked;
+        let least = own.saturating_sub(self.differing_max).max(rare.start() + ranked.start());
+        let common = (own + least).saturating_sub(self.differing_max).div_ceil(2);
+        Some(ShapeProbe { first: &self.first, own, others: rare.end() + ranked.end(), common })
+    }
+
+    /// How a search finds entries of a shape without a common rare difference, if there can be any.
+    fn ranked_probe(&self, shape: Shape) -> Option<ShapeProbe<'_>> {
+        let ranked = shape.ranked.numbers();
+        let differing_max = self.differing_max.checked_sub(self.rare)?.checked_sub(shape.rare.first)?;
+        if gap(self.ranked, &ranked) > differing_max {
+            return None;
+        }
+        let least = self.ranked.saturating_sub(differing_max).max(*ranked.start());
+        let common = (self.ranked + least).saturating_sub(differing_max).div_ceil(2);
+        Some(ShapeProbe { first: self.first_ranked(), own: self.ranked, others: *ranked.end(), common })
+    }
+}
+
+/// How far a number is from the nearest one of a range.
+fn gap(number: u32, range: &RangeInclusive<u32>) -> u32 {
+    range.start().saturating_sub(number).max(number.saturating_sub(*range.end()))
+}
+
+impl CountClass {
+    /// The class of a number. Numbers below 16 have classes of their own. From there on, each power of two
+    /// begins eight classes.
+    pub(super) fn of(number: u32) -> Self {
+        let width = (1 << number.max(1).ilog2() >> 3).max(1);
+        Self { first: number / width * width }
+    }
+
+    /// The numbers of the class.
+    pub(super) fn numbers(self) -> RangeInclusive<u32> {
+        let width = (1 << self.first.max(1).ilog2() >> 3).max(1);
+        self.first..=self.first + (width - 1)
+    }
+}
+
+impl Shape {
+    /// The shape as one number.
+    pub(super) fn number(self) -> u64 {
+        u64::from(self.rare.first) << 32 | u64::from(self.ranked.first)
+    }
+
+    /// The shape with this [number](Self::number), if there is one.
+    pub(super) fn of_number(number: u64) -> Option<Self> {
+        let (rare, ranked) = (CountClass::of((number >> 32) as u32), CountClass::of(number as u32));
+        let shape = Self { rare, ranked };
+        (shape.number() == number).then_some(shape)
+    }
+}
+
+impl Branch {
+    fn root(parent: u64) -> Self {
+        Self { parent, position: 0, other_position: 0, depth: 0 }
+    }
+}
+
+impl KeyMaker<'_> {
+    /// Adds the keys of an entry. Returns `false` if there are too many.
+    pub(super) fn add_entry_keys(&mut self, of: &Differences) -> bool {
+        if of.differing_max > DIFFERING_MAX {
+            return false;
+        }
+        let shape = of.shape().number();
+        let root = Branch::root(self.hash(self.family.into(), RARE));
+        for position in 0..of.rare.min(of.differing_max + 1) {
+            let (branch, is_split) = self.child(root, of.first[position as usize], position);
+            if !is_split {
+                self.keys.push(TableKey::of(branch.parent));
+                continue;
+            }
+            let branch = Branch { parent: self.hash(branch.parent, shape), ..branch };
+            if !self.add_entry_keys_at(branch, &of.first, of.rare + of.ranked, of.differing_max) {
+                return false;
+            }
+        }
+        let Some(differing_max) = of.differing_max.checked_sub(of.rare) else { return true };
+        let root = Branch::root(self.hash(self.family.into(), shape));
+        self.add_entry_keys_at(root, of.first_ranked(), of.ranked, differing_max)
+    }
+
+    /// Adds the keys of an entry in the lists of a branch. The entry has `count` differences, of which
+    /// near-duplicates have all but `differing_max`.
+    fn add_entry_keys_at(
+        &mut self,
+        at: Branch,
+        first: &[Difference],
+        count: u32,
+        differing_max: u32,
+    ) -> bool {
+        for position in at.position..count.min(differing_max + at.depth + 1) {
+            let (branch, is_split) = self.child(at, first[position as usize], position);
+            if !is_split {
+                self.keys.push(TableKey::of(branch.parent));
+            } else {
+                let branch = self.at_position(branch, CountClass::of(position));
+                if !self.add_entry_keys_at(branch, first, count, differing_max) {
+                    return false;
+                }
+            }
+            if self.keys.len() >= KEYS_MAX {
+                return false;
+            }
+        }
+        if count <= differing_max + at.depth {
+            self.keys.push(TableKey::of(self.hash(at.parent, END)));
+        }
+        true
+    }
+
+    /// Adds the keys that a search looks up among the entries of these shapes.
+    pub(super) fn add_search_keys(&mut self, of: &Differences, shapes: &BTreeSet<Shape>) {
+        let root = Branch::root(self.hash(self.family.into(), RARE));
+        for position in 0..of.rare.min(of.differing_max + 1) {
+            let (branch, is_split) = self.child(root, of.first[position as usize], position);
+            self.keys.push(TableKey::of(branch.parent));
+            if is_split {
+                for shape in shapes {
+                    if let Some(probe) = of.probe(*shape) {
+                        let parent = self.hash(branch.parent, shape.number());
+                        self.add_search_keys_at(Branch { parent, ..branch }, probe);
+                    }
+                }
+            }
+        }
+        let rare_max = of.differing_max.saturating_sub(of.rare);
+        for shape in shapes.iter().take_while(|shape| shape.rare.first <= rare_max) {
+            if let Some(probe) = of.ranked_probe(*shape) {
+                let root = Branch::root(self.hash(self.family.into(), shape.number()));
+                self.add_search_keys_at(root, probe);
+            }
+        }
+    }
+
+    /// Adds the keys that a search looks up in the lists of a branch.
+    fn add_search_keys_at(&mut self, at: Branch, probe: ShapeProbe<'_>) {
+        // The next common difference is the one after `at.depth` others.
+        let positions = |count: u32| (count + at.depth + 1).saturating_sub(probe.common).min(count);
+        for position in at.position..positions(probe.own) {
+            let (branch, is_split) = self.child(at, probe.first[position as usize], position);
+            self.keys.push(TableKey::of(branch.parent));
+            if is_split {
+                let mut class = CountClass::of(at.other_position);
+                while class.first < positions(probe.others) {
+                    self.add_search_keys_at(self.at_position(branch, class), probe);
+                    class = CountClass::of(class.numbers().end() + 1);
+                }
+            }
+        }
+        if probe.common <= at.depth {
+            self.keys.push(TableKey::of(self.hash(at.parent, END)));
+        }
+    }
+
+    /// The branch of one more difference, and whether its list is split.
+    fn child(&self, at: Branch, difference: Difference, position: u32) -> (Branch, bool) {
+        let branch = Branch {
+            parent: self.hash(at.parent, difference),
+            position: position + 1,
+            other_position: at.other_position + 1,
+            depth: at.depth + 1,
+        };
+        (branch, branch.depth < DEPTH_MAX && self.split.contains(&TableKey::of(branch.parent)))
+    }
+
+    /// The branch of those entries whose last common difference has such a position.
+    fn at_position(&self, branch: Branch, position: CountClass) -> Branch {
+        let parent = self.hash(branch.parent, position.first.into());
+        Branch { parent, other_position: position.first + 1, ..branch }
+    }
+
+    fn hash(&self, parent: u64, number: u64) -> u64 {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&parent.to_le_bytes());
+        bytes[8..].copy_from_slice(&number.to_le_bytes());
+        stable_hash64_seeded(&bytes, self.seed.0)
+    }
+}
