@@ -16,6 +16,7 @@ use super::source::{Source, orders};
 use crate::embedded::Parts;
 use crate::node::LocalNode;
 use crate::node::partition::PartitionState;
+use crate::node::partition::families::Listing;
 use crate::node::tables::EntryRef;
 use crate::router::Pass;
 use crate::router::scheduler::StepOutcome;
@@ -436,7 +437,9 @@ fn check_keys(node: &LocalNode, pages: &BTreeMap<PageId, Arc<Signature>>) {
         let is_listed = signature.content() == partition.columns.content(entry.slot)
             && partition.columns.is_comparable(entry.slot);
         if is_listed {
-            let keys: BTreeSet<_> = core.tables.entry_keys(entry.partition, signature).into_iter().collect();
+            let Listing { keys, shapes } = core.tables.listing(&partition.families, signature);
+            assert!(partition.families.has_shapes(&shapes));
+            let keys: BTreeSet<_> = keys.into_iter().collect();
             assert!(keys.iter().all(|key| partition.candidates.members(*key).contains(&entry.slot)));
             listed[entry.partition.index()] += keys.len();
         }

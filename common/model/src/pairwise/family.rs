@@ -37,12 +37,6 @@ const TIED_PART: u32 = 8;
 /// with the square.
 const TIED_MAX: usize = 1 << 12;
 
-/// Number of differences that the template lacks and at most one content of the sample has. They come first.
-#[must_use]
-pub fn rare(differences: &[Difference]) -> usize {
-    differences.partition_point(|difference| difference >> HASH_BITS == 0)
-}
-
 /// The end of the differences of every member. It comes after all differences.
 pub const END: Difference = Difference::MAX;
 
@@ -68,6 +62,13 @@ pub fn largest_partner(tau: Tau, size: u32) -> u32 {
     (u64::from(size) * Tau::DENOMINATOR / tau.numerator()).min(u64::from(u32::MAX)) as u32
 }
 
+/// The number of *rare* differences. The template lacks them, and few contents of the sample have them, mostly one
+/// or none. They come first.
+#[must_use]
+pub fn rare(differences: &[Difference]) -> usize {
+    differences.partition_point(|difference| difference >> HASH_BITS == 0)
+}
+
 impl FamilyOrder {
     /// Learns the template and the order from a sample of the family.
     pub fn learn<'s>(sample: impl IntoIterator<Item = &'s Signature>) -> Self {
@@ -80,8 +81,8 @@ impl FamilyOrder {
         let mut template: Vec<u64> =
             counts.iter().filter(|(_, count)| is_of_template(**count)).map(|(hash, _)| *hash).collect();
         template.sort_unstable();
-        // The contents of the sample were found by a key. So all of them have the hashes that the key was made
-        // from, although many members lack them. Such hashes come last.
+        // The contents of the sample share a key. So all of them have the hashes that the key was made from,
+        // although many members of the family lack them. Such hashes come last.
         let (kept, lacking): (Vec<_>, Vec<_>) =
             counts.into_iter().partition(|(_, count)| *count == sample.len());
         let mut differences: Vec<(usize, u64)> = lacking
@@ -90,6 +91,15 @@ impl FamilyOrder {
             .filter(|(count, hash)| *count > 1 || template.binary_search(hash).is_ok())
             .collect();
         differences.sort_unstable();
+        // The most frequent ones are ranked. The others stay rare, like those that no content of the sample has.
+        let is_other = |hash: &u64| template.binary_search(hash).is_err();
+        let others = differences.iter().filter(|(_, hash)| is_other(hash)).count();
+        let mut dropped = others.saturating_sub(TIED_MAX);
+        differences.retain(|(_, hash)| {
+            let is_dropped = dropped > 0 && is_other(hash);
+            dropped -= usize::from(is_dropped);
+            !is_dropped
+        });
         let levels = levels(&sample, &template, &differences);
         let rank = |level: u64, count: usize| {
             level.min(LEVEL_MAX) << COUNT_BITS | (count as u64).min((1 << COUNT_BITS) - 1)

@@ -53,7 +53,7 @@ pub struct SearchBatch {
 }
 
 /// Maximum cost of searches in a pass before other searches have their turn. Skipping a candidate costs 1,
-/// and an exact comparison costs [`COMPARISON_COST`].
+/// as does looking up the key of a family. An exact comparison costs [`COMPARISON_COST`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchLimits {
     /// Cost at which a search is interrupted.

@@ -49,9 +49,9 @@ struct CellArena {
 /// The visits of a search in a large bucket.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BucketVisits {
-    /// Members of no run that were visited.
+    /// Members of no run that were visited or rejected.
     pub(crate) rest: u32,
-    /// Visited members that length, bitmap or comparison rejected.
+    /// Members that length, bitmap or comparison rejected.
     pub(crate) vain: u32,
 }
 

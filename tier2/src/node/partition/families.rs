@@ -5,12 +5,14 @@
 //! keys* instead. These are made from the differences of an entry from the template, see
 //! [`family`](doppel_model::pairwise::family). Refined bands whose entries have the same template share a family.
 //!
-//! A list of a family can be crowded, too. It is *split*: its entries are listed by keys that name one more
-//! difference. See [`keys`] for how keys are made.
+//! A list of a family can be crowded, too. It is *split*: its entries are listed by keys that name a further
+//! difference. See [`keys`] for how keys are made, and which keys a search looks up.
 //!
 //! Invariants:
 //! - The keys of an entry depend only on its signature, and on which bands are refined and which lists are
 //!   split.
+//! - The families have the shape of every entry that has family keys. Whoever lists an entry adds its shapes
+//!   first. A shape is never removed.
 //! - Let x and z share a band and be near-duplicates. Then one of the keys that a search of x looks up is a
 //!   key of z. An entry that would have too many keys of a family has the keys of the bands that the family
 //!   refines instead. So a search also looks up refined bands.
@@ -84,7 +86,7 @@ impl Families {
     /// Refines a band whose entries are like those of the sample. Does nothing if this needs a new family that
     /// must not be learned, or one too many.
     pub(crate) fn refine(&mut self, band: TableKey, sample: &[Arc<Signature>], can_learn: bool) {
-        if sample.is_empty() {
+        if sample.is_empty() || self.orders.is_empty() && !can_learn {
             return;
         }
         let learned = FamilyOrder::learn(sample.iter().map(|signature| &**signature));
@@ -186,6 +188,12 @@ impl Families {
             }
         }
         families
+    }
+
+    /// Whether searches know all shapes of an entry.
+    #[cfg(test)]
+    pub(crate) fn has_shapes(&self, shapes: &EntryShapes) -> bool {
+        shapes.iter().all(|(family, shape)| self.shapes[*family as usize].contains(shape))
     }
 
     /// How many families, refined bands and split lists there are.

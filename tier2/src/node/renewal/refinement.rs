@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use crate::node::LocalNode;
 use crate::node::core::{Core, LoadedSignature};
 use crate::node::partition::candidates::{CrowdedList, KeyChange, TableKey};
-use crate::node::partition::families::{EntryShapes, Families, FamilyCounts};
+use crate::node::partition::families::{EntryShapes, Families};
 use crate::node::partition::local_index::LocalIndex;
 use crate::node::signatures::fetch::{FetchedSignatures, MissingSignature, all_or_missing, with_fetched};
 use crate::node::tables::EntryRef;
@@ -83,8 +83,14 @@ impl LocalNode {
     }
 
     fn change_keys(&self, partition: LocalIndex, Refinement { families, changes }: Refinement) {
-        let FamilyCounts { families: of, refined, split } = families.counts();
-        tracing::debug!(families = of, refined, split, entries = changes.len(), "refines crowded buckets");
+        let counts = families.counts();
+        tracing::debug!(
+            counts.families,
+            counts.refined,
+            counts.split,
+            entries = changes.len(),
+            "lists entries under other keys"
+        );
         self.write().tables.partitions[partition.index()].families = families;
         let mut removed: Vec<(TableKey, u32)> = Vec::new();
         for changes in changes.chunks(ENTRIES_PER_LOCK) {
@@ -136,7 +142,7 @@ impl Refiner<'_> {
                 buckets.push((*list, members));
             }
         }
-        // A new family is learned from the largest bucket, whose members are typical.
+        // The larger the bucket from which a new family is learned, the fewer words do all its members lack.
         buckets.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
         loop {
             let mut families = self.families(&buckets)?;

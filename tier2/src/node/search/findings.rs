@@ -35,7 +35,7 @@ pub(crate) struct SearchFindings {
     pub(crate) adopted_centers: Vec<AdoptedCenter>,
     /// An entry that becomes a center for the first time, with its keys.
     pub(crate) new_center: Option<(EntryRef, EntryKeys)>,
-    /// Large buckets, and how many of their members were visited.
+    /// Lists of large buckets, and how many of their members were visited or rejected.
     pub(crate) list_visits: Vec<ListVisits>,
     /// Cost of the search, see [`SearchLimits`](doppel_protocol::index_node::SearchLimits).
     pub(crate) cost: u64,
@@ -54,7 +54,7 @@ pub(crate) struct AdoptedCenter {
     pub(crate) keys: EntryKeys,
 }
 
-/// How many members of a large bucket a search has visited.
+/// How many members of a list a search has visited or rejected. The list is the rest or a run of a large bucket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListVisits {
     pub(crate) partition: LocalIndex,

@@ -1,8 +1,8 @@
 //! The lists that a search looks up.
 //!
-//! Most members of a list are no partners. A loop that does nothing else rejects them fastest, because the
-//! processor waits for several of them at once. So short lists are searched by bitmap first, and the search visits
-//! what is left of them.
+//! Most members of a list are no partners. A loop over nothing but their bitmaps rejects them fastest, because the
+//! processor loads several bitmaps from memory at the same time. So short lists go through this loop first, and
+//! the search visits the members that it leaves.
 
 use std::collections::BinaryHeap;
 
@@ -15,8 +15,12 @@ use crate::node::partition::buckets::BucketVisits;
 use crate::node::partition::candidates::CrowdedList;
 use crate::node::partition::columns::Columns;
 
-/// Lists of more members are visited one by one, so that a search with a cost limit can be interrupted.
+/// A list of more members is visited one by one, so that a search with a cost limit can be interrupted.
 const SHORT_MAX: usize = 1 << 10;
+
+/// Number of members of large buckets that go through the loop at most. It bounds the time before the search can be
+/// interrupted.
+const TESTS_MAX: usize = 1 << 13;
 
 /// What is left of the short lists that a search looks up.
 pub(super) type ShortLists = Vec<ShortList>;
@@ -26,7 +30,7 @@ pub(super) struct ShortList {
     /// Index of the partition among the probed partitions.
     probe: u32,
     slots: Vec<u32>,
-    /// Index of the bucket among the large buckets of the search. `None` for all small buckets together.
+    /// Index of the list among the visits of the search. `None` for all small buckets together.
     large: Option<u32>,
 }
 
@@ -43,7 +47,8 @@ impl<'i> ActiveSearch<'i, '_> {
         let (policy, own, bitmap, visited) =
             (tables.policy, self.signature.size(), self.bitmap, self.visited);
         let findings = &mut self.findings;
-        let mut looked_up = 0;
+        // Looking up a family key costs as much as rejecting a candidate.
+        let (mut cost, mut tests) = (0, 0);
         for (probe, (partition, _)) in (0..).zip(&findings.probed_partitions) {
             let host = &tables.partitions[partition.index()];
             let columns = &host.columns;
@@ -56,7 +61,7 @@ impl<'i> ActiveSearch<'i, '_> {
             let of_families = tables.search_keys(*partition, self.signature, &bands);
             host.candidates.prefetch(&bands);
             host.candidates.prefetch(&of_families);
-            looked_up += of_families.len();
+            cost += of_families.len();
             let bands = bands.iter().map(|key| CrowdedList { key: *key, is_of_family: false });
             let of_families = of_families.iter().map(|key| CrowdedList { key: *key, is_of_family: true });
             for one in bands.chain(of_families) {
@@ -70,11 +75,15 @@ impl<'i> ActiveSearch<'i, '_> {
                     let Some(first) = slots.first() else { return };
                     let mut visits = BucketVisits::default();
                     let large = Some(findings.list_visits.len() as u32);
-                    if list.center.is_none() && slots.len() <= SHORT_MAX {
+                    let may_test = slots.len() <= SHORT_MAX.min(TESTS_MAX - tests);
+                    if list.center.is_none() && may_test {
+                        tests += slots.len();
                         let left: Vec<u32> = slots.iter().copied().filter(may_count).collect();
-                        let rejected = (slots.len() - left.len()) as u32;
-                        looked_up += rejected as usize;
-                        visits = BucketVisits { rest: rejected, vain: rejected };
+                        let rejected = slots.len() - left.len();
+                        cost += rejected;
+                        if !findings.continues {
+                            visits = BucketVisits { rest: rejected as u32, vain: rejected as u32 };
+                        }
                         short.push(ShortList { probe, slots: left, large });
                     } else {
                         let insert_seq = columns.insert_seq(*first);
@@ -83,13 +92,13 @@ impl<'i> ActiveSearch<'i, '_> {
                     findings.list_visits.push(ListVisits { partition: *partition, list: one, visits });
                 });
             }
-            looked_up += members.len();
+            cost += members.len();
             members.retain(may_count);
+            cost -= members.len();
             short.push(ShortList { probe, slots: by_age(members, visited, columns), large: None });
         }
-        if !findings.continues {
-            findings.cost += looked_up as u64;
-        }
+        findings.cost += cost as u64;
+        std::thread::yield_now();
         for ShortList { probe, slots, large } in &*short {
             if let Some(first) = slots.first() {
                 let (partition, _) = findings.probed_partitions[*probe as usize];

@@ -12,11 +12,11 @@
 //!   a few, the first ranked differences have keys: a hash of the family, of the [`Shape`] of z, and of the
 //!   difference, or of [`END`] if z may have a near-duplicate without a common difference.
 //!
-//! If the list of a key is split, the keys of its entries name one more difference. Before it, they name the
-//! position of the difference before, or the shape if that was rare. Keys name up to [`DEPTH_MAX`] differences.
+//! If a list is split, the keys of its entries name a further difference, up to [`DEPTH_MAX`]. Between two ranked
+//! differences, a key names the position of the earlier one among those of the entry.
 //!
-//! A search knows the shapes of all entries. So it looks up only those keys whose entries may have enough
-//! differences in common with the content.
+//! A search knows which shapes and positions there are. So it looks up ranked differences only where entries may
+//! have enough of them in common with the content.
 
 #[cfg(test)]
 mod tests;
@@ -58,7 +58,7 @@ pub(super) struct Differences {
     differing_max: u32,
 }
 
-/// Numbers that keys do not distinguish.
+/// A range of numbers that keys do not distinguish, named by the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct CountClass {
     pub(super) first: u32,
@@ -78,21 +78,24 @@ struct Branch {
     parent: u64,
     /// Position of the first difference that may follow.
     position: u32,
-    /// In a search: the first position at which an entry can have the difference that follows.
+    /// In a search for ranked differences: the first position at which an entry can have the one that follows.
     other_position: u32,
+    /// Whether only ranked differences lead here and may follow.
+    is_ranked: bool,
     /// Number of differences that lead here.
     depth: u32,
 }
 
-/// What a search compares with the entries of one shape: all differences, or the ranked ones.
+/// How a search looks up differences: the ranked ones of the entries of a shape, or those that follow a rare one.
 #[derive(Clone, Copy)]
-struct ShapeProbe<'d> {
+struct Probe<'d> {
+    /// The first differences of the content.
     first: &'d [Difference],
     /// Number of differences of the content.
     own: u32,
     /// The largest number of differences of an entry.
     others: u32,
-    /// The fewest that near-duplicates of the shape have in common with the content.
+    /// The fewest that near-duplicates have in common with the content.
     common: u32,
 }
 
@@ -125,21 +128,8 @@ impl Differences {
         &self.first[self.first.len().min(self.rare as usize)..]
     }
 
-    /// How a search finds entries of a shape that have a common rare difference, if it can be enough.
-    fn probe(&self, shape: Shape) -> Option<ShapeProbe<'_>> {
-        let (rare, ranked) = (shape.rare.numbers(), shape.ranked.numbers());
-        let apart = gap(self.rare, &rare) + gap(self.ranked, &ranked);
-        if apart > self.differing_max {
-            return None;
-        }
-        let own = self.rare + self.ranked;
-        let least = own.saturating_sub(self.differing_max).max(rare.start() + ranked.start());
-        let common = (own + least).saturating_sub(self.differing_max).div_ceil(2);
-        Some(ShapeProbe { first: &self.first, own, others: rare.end() + ranked.end(), common })
-    }
-
     /// How a search finds entries of a shape without a common rare difference, if there can be any.
-    fn ranked_probe(&self, shape: Shape) -> Option<ShapeProbe<'_>> {
+    fn ranked_probe(&self, shape: Shape) -> Option<Probe<'_>> {
         let ranked = shape.ranked.numbers();
         let differing_max = self.differing_max.checked_sub(self.rare)?.checked_sub(shape.rare.first)?;
         if gap(self.ranked, &ranked) > differing_max {
@@ -147,7 +137,7 @@ impl Differences {
         }
         let least = self.ranked.saturating_sub(differing_max).max(*ranked.start());
         let common = (self.ranked + least).saturating_sub(differing_max).div_ceil(2);
-        Some(ShapeProbe { first: self.first_ranked(), own: self.ranked, others: *ranked.end(), common })
+        Some(Probe { first: self.first_ranked(), own: self.ranked, others: *ranked.end(), common })
     }
 }
 
@@ -186,8 +176,8 @@ impl Shape {
 }
 
 impl Branch {
-    fn root(parent: u64) -> Self {
-        Self { parent, position: 0, other_position: 0, depth: 0 }
+    fn root(parent: u64, is_ranked: bool) -> Self {
+        Self { parent, position: 0, other_position: 0, is_ranked, depth: 0 }
     }
 }
 
@@ -197,21 +187,17 @@ impl KeyMaker<'_> {
         if of.differing_max > DIFFERING_MAX {
             return false;
         }
-        let shape = of.shape().number();
-        let root = Branch::root(self.hash(self.family.into(), RARE));
+        let root = self.rare_root();
         for position in 0..of.rare.min(of.differing_max + 1) {
             let (branch, is_split) = self.child(root, of.first[position as usize], position);
             if !is_split {
                 self.keys.push(TableKey::of(branch.parent));
-                continue;
-            }
-            let branch = Branch { parent: self.hash(branch.parent, shape), ..branch };
-            if !self.add_entry_keys_at(branch, &of.first, of.rare + of.ranked, of.differing_max) {
+            } else if !self.add_entry_keys_at(branch, &of.first, of.rare + of.ranked, of.differing_max) {
                 return false;
             }
         }
         let Some(differing_max) = of.differing_max.checked_sub(of.rare) else { return true };
-        let root = Branch::root(self.hash(self.family.into(), shape));
+        let root = self.ranked_root(of.shape());
         self.add_entry_keys_at(root, of.first_ranked(), of.ranked, differing_max)
     }
 
@@ -229,7 +215,8 @@ impl KeyMaker<'_> {
             if !is_split {
                 self.keys.push(TableKey::of(branch.parent));
             } else {
-                let branch = self.at_position(branch, CountClass::of(position));
+                let branch =
+                    if at.is_ranked { self.at_position(branch, CountClass::of(position)) } else { branch };
                 if !self.add_entry_keys_at(branch, first, count, differing_max) {
                     return false;
                 }
@@ -246,46 +233,55 @@ impl KeyMaker<'_> {
 
     /// Adds the keys that a search looks up among the entries of these shapes.
     pub(super) fn add_search_keys(&mut self, of: &Differences, shapes: &BTreeSet<Shape>) {
-        let root = Branch::root(self.hash(self.family.into(), RARE));
+        let root = self.rare_root();
+        let own = of.rare + of.ranked;
+        let any =
+            Probe { first: &of.first, own, others: u32::MAX, common: own.saturating_sub(of.differing_max) };
         for position in 0..of.rare.min(of.differing_max + 1) {
             let (branch, is_split) = self.child(root, of.first[position as usize], position);
             self.keys.push(TableKey::of(branch.parent));
             if is_split {
-                for shape in shapes {
-                    if let Some(probe) = of.probe(*shape) {
-                        let parent = self.hash(branch.parent, shape.number());
-                        self.add_search_keys_at(Branch { parent, ..branch }, probe);
-                    }
-                }
+                self.add_search_keys_at(branch, any);
             }
         }
         let rare_max = of.differing_max.saturating_sub(of.rare);
         for shape in shapes.iter().take_while(|shape| shape.rare.first <= rare_max) {
             if let Some(probe) = of.ranked_probe(*shape) {
-                let root = Branch::root(self.hash(self.family.into(), shape.number()));
-                self.add_search_keys_at(root, probe);
+                self.add_search_keys_at(self.ranked_root(*shape), probe);
             }
         }
     }
 
     /// Adds the keys that a search looks up in the lists of a branch.
-    fn add_search_keys_at(&mut self, at: Branch, probe: ShapeProbe<'_>) {
+    fn add_search_keys_at(&mut self, at: Branch, probe: Probe<'_>) {
         // The next common difference is the one after `at.depth` others.
         let positions = |count: u32| (count + at.depth + 1).saturating_sub(probe.common).min(count);
         for position in at.position..positions(probe.own) {
             let (branch, is_split) = self.child(at, probe.first[position as usize], position);
             self.keys.push(TableKey::of(branch.parent));
-            if is_split {
+            if is_split && at.is_ranked {
                 let mut class = CountClass::of(at.other_position);
                 while class.first < positions(probe.others) {
                     self.add_search_keys_at(self.at_position(branch, class), probe);
                     class = CountClass::of(class.numbers().end() + 1);
                 }
+            } else if is_split {
+                self.add_search_keys_at(branch, probe);
             }
         }
         if probe.common <= at.depth {
             self.keys.push(TableKey::of(self.hash(at.parent, END)));
         }
+    }
+
+    /// The root of the lists of rare differences.
+    fn rare_root(&self) -> Branch {
+        Branch::root(self.hash(self.family.into(), RARE), false)
+    }
+
+    /// The root of the lists of ranked differences of entries of a shape.
+    fn ranked_root(&self, shape: Shape) -> Branch {
+        Branch::root(self.hash(self.family.into(), shape.number()), true)
     }
 
     /// The branch of one more difference, and whether its list is split.
@@ -294,6 +290,7 @@ impl KeyMaker<'_> {
             parent: self.hash(at.parent, difference),
             position: position + 1,
             other_position: at.other_position + 1,
+            is_ranked: at.is_ranked,
             depth: at.depth + 1,
         };
         (branch, branch.depth < DEPTH_MAX && self.split.contains(&TableKey::of(branch.parent)))
@@ -302,7 +299,8 @@ impl KeyMaker<'_> {
     /// The branch of those entries whose last common difference has such a position.
     fn at_position(&self, branch: Branch, position: CountClass) -> Branch {
         let parent = self.hash(branch.parent, position.first.into());
-        Branch { parent, other_position: position.first + 1, ..branch }
+        let other_position = branch.other_position.max(position.first + 1);
+        Branch { parent, other_position, ..branch }
     }
 
     fn hash(&self, parent: u64, number: u64) -> u64 {

@@ -93,6 +93,7 @@ fn entries_of_a_family_are_not_listed_by_band() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
     fn a_search_finds_every_linked_entry(
         seed: u64,

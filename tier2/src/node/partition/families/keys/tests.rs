@@ -58,6 +58,7 @@ fn all_small_sets_meet() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn large_sets_meet(
         seed: u64,
