@@ -83,37 +83,47 @@ impl Families {
         self.refined.contains_key(&band)
     }
 
-    /// Refines a band whose entries are like those of the sample. Does nothing if this needs a new family that
-    /// must not be learned, or one too many.
-    pub(crate) fn refine(&mut self, band: TableKey, sample: &[Arc<Signature>], can_learn: bool) {
-        if sample.is_empty() || self.orders.is_empty() && !can_learn {
+    /// Refines a band whose entries are like those of the sample, in the family whose template is nearest to them.
+    /// Returns `false` if no template is near enough.
+    pub(crate) fn refine(&mut self, band: TableKey, sample: &[Arc<Signature>]) -> bool {
+        if self.orders.is_empty() {
+            return false;
+        }
+        let most = Self::differences_max(sample);
+        let differences = self.orders.iter().map(|order| differences(order, sample));
+        let nearest = differences.zip(0..).min().filter(|(differences, _)| *differences <= most);
+        if let Some((_, family)) = nearest {
+            self.refined.insert(band, family);
+        }
+        nearest.is_some()
+    }
+
+    /// Refines a band whose entries are like those of the sample, in a new family. Its template is that of the
+    /// `wider` sample if it is near enough. Does nothing if there are too many families.
+    pub(crate) fn refine_in_new(
+        &mut self,
+        band: TableKey,
+        sample: &[Arc<Signature>],
+        wider: &[Arc<Signature>],
+    ) {
+        if self.orders.len() == FAMILIES_MAX {
             return;
         }
-        let learned = FamilyOrder::learn(sample.iter().map(|signature| &**signature));
-        let mut scratch = Vec::new();
-        let mut differences = |order: &FamilyOrder| {
-            let of = |signature: &Arc<Signature>| {
-                order.differences(signature, &mut scratch);
-                scratch.len()
-            };
-            sample.iter().map(of).sum::<usize>()
-        };
-        // Twice as many differences are cheaper than another family, in which entries have more keys.
-        let most = differences(&learned) * 2;
-        let nearest = (0..self.orders.len())
-            .map(|family| (differences(&self.orders[family]), family))
-            .min()
-            .filter(|(differences, _)| *differences <= most);
-        let family = match nearest {
-            Some((_, family)) => family,
-            None if !can_learn || self.orders.len() == FAMILIES_MAX => return,
-            None => {
-                self.orders.push(Arc::new(learned));
-                self.shapes.push(BTreeSet::new());
-                self.orders.len() - 1
-            }
-        };
-        self.refined.insert(band, family as u32);
+        let learn =
+            |sample: &[Arc<Signature>]| FamilyOrder::learn(sample.iter().map(|signature| &**signature));
+        let mut order = learn(wider);
+        if differences(&order, sample) > Self::differences_max(sample) {
+            order = learn(sample);
+        }
+        self.refined.insert(band, self.orders.len() as u32);
+        self.orders.push(Arc::new(order));
+        self.shapes.push(BTreeSet::new());
+    }
+
+    /// Number of differences of a sample from a template that is near enough. Twice as many as necessary are
+    /// cheaper than another family, in which entries have more keys.
+    fn differences_max(sample: &[Arc<Signature>]) -> usize {
+        2 * differences(&FamilyOrder::learn(sample.iter().map(|signature| &**signature)), sample)
     }
 
     /// Splits the list of a family key.
@@ -208,4 +218,14 @@ impl Families {
         let shapes = self.shapes.iter().map(BTreeSet::len).sum::<usize>() * 2 * size_of::<Shape>();
         orders + shapes + self.refined.allocation_size() + self.split.allocation_size()
     }
+}
+
+/// Number of differences of all contents of a sample together.
+fn differences(order: &FamilyOrder, sample: &[Arc<Signature>]) -> usize {
+    let mut scratch = Vec::new();
+    let of = |signature: &Arc<Signature>| {
+        order.differences(signature, &mut scratch);
+        scratch.len()
+    };
+    sample.iter().map(of).sum()
 }

@@ -38,6 +38,9 @@ const ENTRIES_PER_LOCK: usize = 64;
 /// Number of entries from which the order of a family is learned.
 const SAMPLE: usize = 256;
 
+/// Number of contents of a bucket whose other buckets are looked at, to learn a new family from the largest.
+const CONTENTS: usize = 16;
+
 /// Number of hashes from which the order of a family is learned. It bounds memory and time if contents are long.
 const SAMPLE_HASHES: usize = 1 << 19;
 
@@ -142,8 +145,6 @@ impl Refiner<'_> {
                 buckets.push((*list, members));
             }
         }
-        // The larger the bucket from which a new family is learned, the fewer words do all its members lack.
-        buckets.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
         loop {
             let mut families = self.families(&buckets)?;
             let mut slots: Vec<u32> = buckets.iter().flat_map(|(_, members)| members).copied().collect();
@@ -174,22 +175,45 @@ impl Refiner<'_> {
             if *is_of_family {
                 families.split(*key);
             } else if !families.is_refined(*key) {
-                let mut hashes = 0;
-                let sample: Vec<u32> = members
-                    .iter()
-                    .step_by(members.len().div_ceil(SAMPLE))
-                    .copied()
-                    .take_while(|slot| {
-                        hashes += host.columns.total(*slot) as usize;
-                        hashes <= SAMPLE_HASHES
-                    })
-                    .collect();
-                let can_learn = members.len() >= self.core.tables.crowding.learn_min;
-                let sample = self.read_each(&sample, |_, read| read.signature)?;
-                families.refine(*key, &sample, can_learn);
+                let sample = self.sample(members)?;
+                if families.refine(*key, &sample) {
+                    continue;
+                }
+                let largest = self.largest_bucket(&sample);
+                if largest.len() >= self.core.tables.crowding.learn_min {
+                    families.refine_in_new(*key, &sample, &self.sample(&largest)?);
+                }
             }
         }
         Ok(families)
+    }
+
+    /// The members of the largest bucket of some contents, oldest first. All members of a small bucket may lack the
+    /// same words of the template, which then would be differences of most contents.
+    fn largest_bucket(&self, sample: &[Arc<Signature>]) -> Vec<u32> {
+        let host = &self.core.tables.partitions[self.partition.index()];
+        let some = sample.iter().step_by(sample.len().div_ceil(CONTENTS).max(1));
+        let buckets = some.flat_map(|signature| self.core.tables.band_keys(signature));
+        let buckets = buckets.map(|band| host.candidates.members(band));
+        let mut largest = buckets.max_by_key(Vec::len).unwrap_or_default();
+        largest.sort_unstable_by_key(|slot| host.columns.insert_seq(*slot));
+        largest
+    }
+
+    /// Reads the signatures of some of these entries.
+    fn sample(&self, members: &[u32]) -> Result<Vec<Arc<Signature>>, Vec<MissingSignature>> {
+        let columns = &self.core.tables.partitions[self.partition.index()].columns;
+        let mut hashes = 0;
+        let sample: Vec<u32> = members
+            .iter()
+            .step_by(members.len().div_ceil(SAMPLE).max(1))
+            .copied()
+            .take_while(|slot| {
+                hashes += columns.total(*slot) as usize;
+                hashes <= SAMPLE_HASHES
+            })
+            .collect();
+        self.read_each(&sample, |_, read| read.signature)
     }
 
     /// Reads the signatures of some entries, and returns what `with` makes of each. Leaves out an entry whose

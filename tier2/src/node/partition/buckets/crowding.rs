@@ -9,9 +9,7 @@ pub struct CrowdingLimits {
     pub vain_free: u64,
     /// Further vain visits for each member.
     pub vain_per_member: u64,
-    /// A new family is learned from a bucket of at least so many members. The members of a smaller one may all
-    /// lack the same words of the template. Then most entries of the family differ in these words, and have
-    /// many keys.
+    /// A new family is learned from a bucket of at least so many members.
     pub learn_min: usize,
 }
 

@@ -29,6 +29,13 @@ fn pages(
     (0..count).map(|_| page(random)).collect()
 }
 
+/// Refines a band in the family that is near its entries, or in a new one.
+fn refine(families: &mut Families, band: TableKey, sample: &[Arc<Signature>]) {
+    if !families.refine(band, sample) {
+        families.refine_in_new(band, sample, sample);
+    }
+}
+
 /// Refines all bands of some pages, and splits lists at random. After each step, checks every two linked pages
 /// for each refined band that they share: they meet in the family of the band, unless one is listed by band.
 fn check(policy: Policy, seed: u64, words: usize, own: (usize, usize)) {
@@ -44,7 +51,8 @@ fn check(policy: Policy, seed: u64, words: usize, own: (usize, usize)) {
         let one = &pages[random.index(pages.len())];
         if step % 4 == 0 {
             let from = random.index(pages.len() - 10);
-            bands(one).iter().for_each(|band| families.refine(*band, &pages[from..from + 10], true));
+            let sample = &pages[from..from + 10];
+            bands(one).iter().for_each(|band| refine(&mut families, *band, sample));
         } else {
             let keys = families.listing(policy.metric(), band_seed, one, bands(one)).keys;
             keys.iter().filter(|_| random.index(3) > 0).for_each(|key| families.split(*key));
@@ -76,7 +84,7 @@ fn entries_of_a_family_are_not_listed_by_band() {
     let pages = pages(&mut Random::new(1), 60, 100, (3, 1 << 30));
     let mut families = Families::default();
     for page in &pages {
-        band_keys(policy, seed, page).iter().for_each(|band| families.refine(*band, &pages, true));
+        band_keys(policy, seed, page).iter().for_each(|band| refine(&mut families, *band, &pages));
     }
     for page in &pages {
         let bands = band_keys(policy, seed, page);
@@ -87,7 +95,8 @@ fn entries_of_a_family_are_not_listed_by_band() {
     let tokens: Vec<u64> = (0..100_000).collect();
     let long = Arc::new(Builder::new().build(&tokens));
     let bands = band_keys(policy, seed, &long);
-    bands.iter().for_each(|band| families.refine(*band, std::slice::from_ref(&long), true));
+    let sample = std::slice::from_ref(&long);
+    bands.iter().for_each(|band| refine(&mut families, *band, sample));
     assert_eq!(families.listing(policy.metric(), seed, &long, bands.clone()).keys, bands);
     assert!(families.search_keys(policy.metric(), seed, &long, &bands).is_empty());
 }
