@@ -1,14 +1,16 @@
 """Measures how the cost of a page grows with the collection, when pages are loaded into a server.
 
-    python3 eval/growth/load.py FILE [--program doppel] [--step 10000] [-- OPTIONS OF SERVE]
+    python3 eval/growth/load.py FILE [--program doppel] [--step 10000] [--serve="--group-members-max 100"]
 
 FILE has one JSON record a line. A fresh `doppel serve` gets them in steps from `doppel load --flush`. One line is
 printed for each step: the pages in the collection, the server's processor time for each page of the step, the pages a
-second, and the server's memory. Processor time includes all that the server does until the last decision is made.
+second, and the server's memory. Processor time includes all that the server does until the last decision is made. A
+last step with fewer pages is left out.
 """
 
 import argparse
 import os
+import shlex
 import socket
 import subprocess
 import tempfile
@@ -18,7 +20,7 @@ from pathlib import Path
 
 
 def steps(path: Path, size: int) -> Iterator[list[str]]:
-    """The lines of a file, `size` at a time."""
+    """The lines of a file, `size` at a time. Fewer at the end are left out."""
     lines: list[str] = []
     with path.open(encoding="utf-8") as records:
         for line in records:
@@ -26,8 +28,6 @@ def steps(path: Path, size: int) -> Iterator[list[str]]:
             if len(lines) == size:
                 yield lines
                 lines = []
-    if lines:
-        yield lines
 
 
 def free_port() -> int:
@@ -74,11 +74,10 @@ def measure(program: str, path: Path, step: int, options: list[str]) -> None:
                 part = folder / "part.jsonl"
                 part.write_text("".join(lines), encoding="utf-8")
                 processor, clock = processor_seconds(server.pid), time.monotonic()
-                subprocess.run(
-                    [program, "load", "--flush", "--server", f"http://127.0.0.1:{port}", part],
-                    check=True,
-                    capture_output=True,
-                )
+                command = [program, "load", "--flush", "--server", f"http://127.0.0.1:{port}", str(part)]
+                loaded = subprocess.run(command, check=False, capture_output=True, text=True)
+                if loaded.returncode != 0:
+                    raise SystemExit(f"{loaded.stderr}the server says:\n{(folder / 'log').read_text()}")
                 costs.append((processor_seconds(server.pid) - processor) * 1e6 / len(lines))
                 pages += len(lines)
                 speed = len(lines) / (time.monotonic() - clock)
@@ -87,7 +86,11 @@ def measure(program: str, path: Path, step: int, options: list[str]) -> None:
                 print(f"the last step costs {costs[-1] / costs[0]:.2f} times as much as the first")
         finally:
             server.terminate()
-            server.wait()
+            try:
+                server.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
 
 
 def main() -> None:
@@ -95,9 +98,9 @@ def main() -> None:
     arguments.add_argument("file", type=Path, help="records, one JSON object a line")
     arguments.add_argument("--program", default="doppel", help="the program to measure (default: doppel)")
     arguments.add_argument("--step", type=int, default=10_000, help="pages in a step (default: 10000)")
-    arguments.add_argument("options", nargs="*", help="options of serve, after --")
+    arguments.add_argument("--serve", default="", help="further options of serve, in one argument")
     given = arguments.parse_args()
-    measure(given.program, given.file, given.step, given.options)
+    measure(given.program, given.file, given.step, shlex.split(given.serve))
 
 
 if __name__ == "__main__":
