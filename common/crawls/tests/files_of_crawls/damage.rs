@@ -231,6 +231,8 @@ proptest! {
         let mut file = records.concat();
         let at = at.index(file.len());
         file[at] ^= byte;
+        // A file whose first record names another version of the format is refused as a whole.
+        prop_assume!(!("WARC/".len().."WARC/1.0".len()).contains(&at));
         let hit = records.iter().scan(0, |end, record| { *end += record.len(); Some(*end) }).take_while(|end| *end <= at).count();
         let rendered = rendered(&items("a.warc", &file));
         for (number, expected) in INTACT.concat().iter().enumerate() {
