@@ -77,7 +77,6 @@ use super::signatures::signature_cache::SharedSignatures;
 use super::tables::EntryRef;
 use findings::{AdoptedCenter, FoundPartner, SearchFindings};
 use interruption::{FINDINGS_MAX, InterruptedSearch};
-use lists::ShortLists;
 pub(crate) use subject::{SearchScratch, Subject};
 
 /// Query order of a search outside passes. It comes after all others.
@@ -202,7 +201,7 @@ impl<'i> ActiveSearch<'i, '_> {
 
     /// Visits candidates until there are no more, or the limit is reached. Returns whether there are no more.
     fn run(&mut self) -> bool {
-        let mut short = ShortLists::new();
+        let mut short = Vec::new();
         let mut lists = self.lists(&mut short);
         let mut steps = 0_u32;
         while let Some(mut cursor) = lists.peek_mut() {

@@ -13,6 +13,8 @@
 //!
 //! Invariant: the template and the order change only the cost, never which pairs are found.
 
+pub mod shape;
+
 use std::collections::HashMap;
 
 use crate::Tau;
@@ -62,6 +64,22 @@ pub fn largest_partner(tau: Tau, size: u32) -> u32 {
     (u64::from(size) * Tau::DENOMINATOR / tau.numerator()).min(u64::from(u32::MAX)) as u32
 }
 
+/// The number of differences of all contents of a sample together from their own template, which no template
+/// undercuts.
+pub fn least_differences<'s>(sample: impl IntoIterator<Item = &'s Signature>) -> usize {
+    let sample: Vec<&Signature> = sample.into_iter().collect();
+    counts(&sample).values().map(|count| (*count).min(sample.len() - count)).sum()
+}
+
+/// How many contents of a sample have each hash.
+fn counts(sample: &[&Signature]) -> HashMap<u64, usize, foldhash::fast::RandomState> {
+    let mut counts = HashMap::default();
+    for signature in sample {
+        signature.set().for_each(|hash| *counts.entry(hash).or_default() += 1);
+    }
+    counts
+}
+
 /// The number of *rare* differences. The template lacks them, and few contents of the sample have them, mostly one
 /// or none. They come first.
 #[must_use]
@@ -73,10 +91,7 @@ impl FamilyOrder {
     /// Learns the template and the order from a sample of the family.
     pub fn learn<'s>(sample: impl IntoIterator<Item = &'s Signature>) -> Self {
         let sample: Vec<&Signature> = sample.into_iter().collect();
-        let mut counts: HashMap<u64, usize, foldhash::fast::RandomState> = HashMap::default();
-        for signature in &sample {
-            signature.set().for_each(|hash| *counts.entry(hash).or_default() += 1);
-        }
+        let counts = counts(&sample);
         let is_of_template = |count: usize| 2 * count > sample.len();
         let mut template: Vec<u64> =
             counts.iter().filter(|(_, count)| is_of_template(**count)).map(|(hash, _)| *hash).collect();

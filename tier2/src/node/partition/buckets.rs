@@ -49,9 +49,9 @@ struct CellArena {
 /// The visits of a search in a large bucket.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BucketVisits {
-    /// Members of no run that were visited or rejected.
+    /// Number of members outside of runs that were visited, or rejected without a visit.
     pub(crate) rest: u32,
-    /// Members that length, bitmap or comparison rejected.
+    /// Number of members that length, bitmap or comparison rejected.
     pub(crate) vain: u32,
 }
 

@@ -28,14 +28,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use doppel_model::Tau;
-use doppel_model::pairwise::family::{FamilyOrder, differing_max, largest_partner};
+use doppel_model::pairwise::family::shape::MemberShape;
+use doppel_model::pairwise::family::{FamilyOrder, differing_max, largest_partner, least_differences};
 use doppel_model::signature::Signature;
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::candidates::{EntryKeys, TableKey};
 use crate::seed::{BandSeed, Seeded};
-use keys::{DIFFERING_MAX, Differences, KeyMaker, Shape};
+use keys::{DIFFERING_MAX, Differences, KeyMaker};
 
 /// The largest number of families in a partition.
 const FAMILIES_MAX: usize = 64;
@@ -45,12 +46,15 @@ const FAMILIES_MAX: usize = 64;
 pub(crate) struct Families {
     orders: Vec<Arc<FamilyOrder>>,
     /// The shapes of the entries of each family.
-    shapes: Vec<BTreeSet<Shape>>,
+    shapes: Vec<BTreeSet<MemberShape>>,
     /// The family of each refined band.
     refined: HashMap<TableKey, u32, Seeded>,
     /// The keys of split lists.
     split: HashSet<TableKey, Seeded>,
 }
+
+/// Some contents of a band.
+type Sample = [Arc<Signature>];
 
 /// How an entry is listed.
 #[derive(Debug, Default)]
@@ -60,17 +64,7 @@ pub(crate) struct Listing {
 }
 
 /// The families in which an entry has keys, and its shape in each.
-pub(crate) type EntryShapes = SmallVec<[(u32, Shape); 1]>;
-
-/// Sizes of the families of a partition.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FamilyCounts {
-    pub(crate) families: usize,
-    /// Number of refined bands.
-    pub(crate) refined: usize,
-    /// Number of split lists.
-    pub(crate) split: usize,
-}
+pub(crate) type EntryShapes = SmallVec<[(u32, MemberShape); 1]>;
 
 impl Families {
     /// Whether no band is refined.
@@ -85,11 +79,8 @@ impl Families {
 
     /// Refines a band whose entries are like those of the sample, in the family whose template is nearest to them.
     /// Returns `false` if no template is near enough.
-    pub(crate) fn refine(&mut self, band: TableKey, sample: &[Arc<Signature>]) -> bool {
-        if self.orders.is_empty() {
-            return false;
-        }
-        let most = Self::differences_max(sample);
+    pub(crate) fn refine(&mut self, band: TableKey, sample: &Sample) -> bool {
+        let most = differences_max(sample);
         let differences = self.orders.iter().map(|order| differences(order, sample));
         let nearest = differences.zip(0..).min().filter(|(differences, _)| *differences <= most);
         if let Some((_, family)) = nearest {
@@ -100,30 +91,18 @@ impl Families {
 
     /// Refines a band whose entries are like those of the sample, in a new family. Its template is that of the
     /// `wider` sample if it is near enough. Does nothing if there are too many families.
-    pub(crate) fn refine_in_new(
-        &mut self,
-        band: TableKey,
-        sample: &[Arc<Signature>],
-        wider: &[Arc<Signature>],
-    ) {
+    pub(crate) fn refine_in_new(&mut self, band: TableKey, sample: &Sample, wider: &Sample) {
         if self.orders.len() == FAMILIES_MAX {
             return;
         }
-        let learn =
-            |sample: &[Arc<Signature>]| FamilyOrder::learn(sample.iter().map(|signature| &**signature));
+        let learn = |sample: &Sample| FamilyOrder::learn(sample.iter().map(|signature| &**signature));
         let mut order = learn(wider);
-        if differences(&order, sample) > Self::differences_max(sample) {
+        if differences(&order, sample) > differences_max(sample) {
             order = learn(sample);
         }
         self.refined.insert(band, self.orders.len() as u32);
         self.orders.push(Arc::new(order));
         self.shapes.push(BTreeSet::new());
-    }
-
-    /// Number of differences of a sample from a template that is near enough. Twice as many as necessary are
-    /// cheaper than another family, in which entries have more keys.
-    fn differences_max(sample: &[Arc<Signature>]) -> usize {
-        2 * differences(&FamilyOrder::learn(sample.iter().map(|signature| &**signature)), sample)
     }
 
     /// Splits the list of a family key.
@@ -206,22 +185,23 @@ impl Families {
         shapes.iter().all(|(family, shape)| self.shapes[*family as usize].contains(shape))
     }
 
-    /// How many families, refined bands and split lists there are.
-    pub(crate) fn counts(&self) -> FamilyCounts {
-        FamilyCounts { families: self.orders.len(), refined: self.refined.len(), split: self.split.len() }
-    }
-
     /// Memory held, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let orders = self.orders.iter().map(|order| order.bytes()).sum::<usize>();
         // A node of the tree of shapes has up to 11 shapes, and is more than half full.
-        let shapes = self.shapes.iter().map(BTreeSet::len).sum::<usize>() * 2 * size_of::<Shape>();
+        let shapes = self.shapes.iter().map(BTreeSet::len).sum::<usize>() * 2 * size_of::<MemberShape>();
         orders + shapes + self.refined.allocation_size() + self.split.allocation_size()
     }
 }
 
+/// The most differences of a sample from a template that is near enough. Twice as many as necessary are cheaper than
+/// another family, in which entries have more keys.
+fn differences_max(sample: &Sample) -> usize {
+    2 * least_differences(sample.iter().map(|signature| &**signature))
+}
+
 /// Number of differences of all contents of a sample together.
-fn differences(order: &FamilyOrder, sample: &[Arc<Signature>]) -> usize {
+fn differences(order: &FamilyOrder, sample: &Sample) -> usize {
     let mut scratch = Vec::new();
     let of = |signature: &Arc<Signature>| {
         order.differences(signature, &mut scratch);

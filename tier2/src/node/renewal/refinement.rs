@@ -86,14 +86,7 @@ impl LocalNode {
     }
 
     fn change_keys(&self, partition: LocalIndex, Refinement { families, changes }: Refinement) {
-        let counts = families.counts();
-        tracing::debug!(
-            counts.families,
-            counts.refined,
-            counts.split,
-            entries = changes.len(),
-            "lists entries under other keys"
-        );
+        tracing::debug!(entries = changes.len(), "lists entries under other keys");
         self.write().tables.partitions[partition.index()].families = families;
         let mut removed: Vec<(TableKey, u32)> = Vec::new();
         for changes in changes.chunks(ENTRIES_PER_LOCK) {

@@ -22,13 +22,11 @@ const SHORT_MAX: usize = 1 << 10;
 /// interrupted.
 const TESTS_MAX: usize = 1 << 13;
 
-/// What is left of the short lists that a search looks up.
-pub(super) type ShortLists = Vec<ShortList>;
-
-/// What is left of short lists of one partition: slots, oldest first.
+/// The members of short lists of one partition that bitmaps do not reject.
 pub(super) struct ShortList {
     /// Index of the partition among the probed partitions.
     probe: u32,
+    /// The slots of the members, oldest first.
     slots: Vec<u32>,
     /// Index of the list among the visits of the search. `None` for all small buckets together.
     large: Option<u32>,
@@ -37,7 +35,7 @@ pub(super) struct ShortList {
 impl<'i> ActiveSearch<'i, '_> {
     /// The candidate lists of all probed partitions, without the candidates that were visited before. Each large
     /// bucket has lists of its own. The small ones of a partition are one list, which is cheaper than many.
-    pub(super) fn lists<'l>(&mut self, short: &'l mut ShortLists) -> BinaryHeap<Cursor<'l>>
+    pub(super) fn lists<'l>(&mut self, short: &'l mut Vec<ShortList>) -> BinaryHeap<Cursor<'l>>
     where
         'i: 'l,
     {

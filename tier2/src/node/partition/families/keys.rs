@@ -9,7 +9,7 @@
 //!   rare has a key: a hash of the family and the difference.
 //! - Without a common rare one, the rare differences of both leave less than k for the others, the *ranked*
 //!   differences. Most contents have so many rare ones that nothing is left, and they have no further keys. Of
-//!   a few, the first ranked differences have keys: a hash of the family, of the [`Shape`] of z, and of the
+//!   a few, the first ranked differences have keys: a hash of the family, of the [`MemberShape`] of z, and of the
 //!   difference, or of [`END`] if z may have a near-duplicate without a common difference.
 //!
 //! If a list is split, the keys of its entries name a further difference, up to [`DEPTH_MAX`]. Between two ranked
@@ -22,9 +22,9 @@
 mod tests;
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 
 use doppel_model::Tau;
+use doppel_model::pairwise::family::shape::{CountClass, MemberShape};
 use doppel_model::pairwise::family::{Difference, END, FamilyOrder, differing_max, largest_partner, rare};
 use doppel_model::signature::Signature;
 use doppel_model::stable_hash64_seeded;
@@ -58,19 +58,6 @@ pub(super) struct Differences {
     differing_max: u32,
 }
 
-/// A range of numbers that keys do not distinguish, named by the first one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct CountClass {
-    pub(super) first: u32,
-}
-
-/// How many rare and ranked differences an entry has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Shape {
-    rare: CountClass,
-    ranked: CountClass,
-}
-
 /// A place in the tree of split lists.
 #[derive(Clone, Copy)]
 struct Branch {
@@ -91,9 +78,9 @@ struct Branch {
 struct Probe<'d> {
     /// The first differences of the content.
     first: &'d [Difference],
-    /// Number of differences of the content.
+    /// Number of such differences of the content.
     own: u32,
-    /// The largest number of differences of an entry.
+    /// The largest number of such differences that an entry of the shape has.
     others: u32,
     /// The fewest that near-duplicates have in common with the content.
     common: u32,
@@ -120,8 +107,8 @@ impl Differences {
         Self { first, rare, ranked, differing_max }
     }
 
-    pub(super) fn shape(&self) -> Shape {
-        Shape { rare: CountClass::of(self.rare), ranked: CountClass::of(self.ranked) }
+    pub(super) fn shape(&self) -> MemberShape {
+        MemberShape::new(self.rare, self.ranked)
     }
 
     fn first_ranked(&self) -> &[Difference] {
@@ -129,49 +116,15 @@ impl Differences {
     }
 
     /// How a search finds entries of a shape without a common rare difference, if there can be any.
-    fn ranked_probe(&self, shape: Shape) -> Option<Probe<'_>> {
-        let ranked = shape.ranked.numbers();
-        let differing_max = self.differing_max.checked_sub(self.rare)?.checked_sub(shape.rare.first)?;
-        if gap(self.ranked, &ranked) > differing_max {
+    fn ranked_probe(&self, shape: MemberShape) -> Option<Probe<'_>> {
+        let ranked = shape.ranked().numbers();
+        let differing_max = self.differing_max.checked_sub(self.rare)?.checked_sub(shape.rare().first())?;
+        if shape.ranked().gap(self.ranked) > differing_max {
             return None;
         }
         let least = self.ranked.saturating_sub(differing_max).max(*ranked.start());
         let common = (self.ranked + least).saturating_sub(differing_max).div_ceil(2);
         Some(Probe { first: self.first_ranked(), own: self.ranked, others: *ranked.end(), common })
-    }
-}
-
-/// How far a number is from the nearest one of a range.
-fn gap(number: u32, range: &RangeInclusive<u32>) -> u32 {
-    range.start().saturating_sub(number).max(number.saturating_sub(*range.end()))
-}
-
-impl CountClass {
-    /// The class of a number. Numbers below 16 have classes of their own. From there on, each power of two
-    /// begins eight classes.
-    pub(super) fn of(number: u32) -> Self {
-        let width = (1 << number.max(1).ilog2() >> 3).max(1);
-        Self { first: number / width * width }
-    }
-
-    /// The numbers of the class.
-    pub(super) fn numbers(self) -> RangeInclusive<u32> {
-        let width = (1 << self.first.max(1).ilog2() >> 3).max(1);
-        self.first..=self.first + (width - 1)
-    }
-}
-
-impl Shape {
-    /// The shape as one number.
-    pub(super) fn number(self) -> u64 {
-        u64::from(self.rare.first) << 32 | u64::from(self.ranked.first)
-    }
-
-    /// The shape with this [number](Self::number), if there is one.
-    pub(super) fn of_number(number: u64) -> Option<Self> {
-        let (rare, ranked) = (CountClass::of((number >> 32) as u32), CountClass::of(number as u32));
-        let shape = Self { rare, ranked };
-        (shape.number() == number).then_some(shape)
     }
 }
 
@@ -231,8 +184,8 @@ impl KeyMaker<'_> {
         true
     }
 
-    /// Adds the keys that a search looks up among the entries of these shapes.
-    pub(super) fn add_search_keys(&mut self, of: &Differences, shapes: &BTreeSet<Shape>) {
+    /// Adds the keys that a search looks up. `shapes` are those of all entries of the family.
+    pub(super) fn add_search_keys(&mut self, of: &Differences, shapes: &BTreeSet<MemberShape>) {
         let root = self.rare_root();
         let own = of.rare + of.ranked;
         let any =
@@ -245,7 +198,7 @@ impl KeyMaker<'_> {
             }
         }
         let rare_max = of.differing_max.saturating_sub(of.rare);
-        for shape in shapes.iter().take_while(|shape| shape.rare.first <= rare_max) {
+        for shape in shapes.iter().take_while(|shape| shape.rare().first() <= rare_max) {
             if let Some(probe) = of.ranked_probe(*shape) {
                 self.add_search_keys_at(self.ranked_root(*shape), probe);
             }
@@ -261,9 +214,9 @@ impl KeyMaker<'_> {
             self.keys.push(TableKey::of(branch.parent));
             if is_split && at.is_ranked {
                 let mut class = CountClass::of(at.other_position);
-                while class.first < positions(probe.others) {
+                while class.first() < positions(probe.others) {
                     self.add_search_keys_at(self.at_position(branch, class), probe);
-                    class = CountClass::of(class.numbers().end() + 1);
+                    class = class.next();
                 }
             } else if is_split {
                 self.add_search_keys_at(branch, probe);
@@ -280,7 +233,7 @@ impl KeyMaker<'_> {
     }
 
     /// The root of the lists of ranked differences of entries of a shape.
-    fn ranked_root(&self, shape: Shape) -> Branch {
+    fn ranked_root(&self, shape: MemberShape) -> Branch {
         Branch::root(self.hash(self.family.into(), shape.number()), true)
     }
 
@@ -298,8 +251,8 @@ impl KeyMaker<'_> {
 
     /// The branch of those entries whose last common difference has such a position.
     fn at_position(&self, branch: Branch, position: CountClass) -> Branch {
-        let parent = self.hash(branch.parent, position.first.into());
-        let other_position = branch.other_position.max(position.first + 1);
+        let parent = self.hash(branch.parent, position.first().into());
+        let other_position = branch.other_position.max(position.first() + 1);
         Branch { parent, other_position, ..branch }
     }
 

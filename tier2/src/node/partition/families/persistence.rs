@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use doppel_model::pairwise::family::FamilyOrder;
+use doppel_model::pairwise::family::shape::MemberShape;
 use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
-use super::keys::Shape;
 use super::{FAMILIES_MAX, Families};
 use crate::node::partition::candidates::TableKey;
 
@@ -36,7 +36,7 @@ impl Families {
             let (hashes, ranks) = (input.column::<u64>()?, input.column::<u64>()?);
             let order = FamilyOrder::from_parts(template, hashes.into_iter().zip(ranks));
             families.orders.push(Arc::new(order.ok_or(SnapshotError::Damaged)?));
-            let shapes = input.column::<u64>()?.into_iter().map(Shape::of_number).collect();
+            let shapes = input.column::<u64>()?.into_iter().map(MemberShape::of_number).collect();
             families.shapes.push(Option::ok_or(shapes, SnapshotError::Damaged)?);
         }
         let (bands, of) = (input.column::<u64>()?, input.column::<u32>()?);

@@ -7,7 +7,6 @@ use doppel_model::signature::Builder;
 use doppel_model::{Random, stable_hash64};
 use proptest::prelude::*;
 
-use super::keys::CountClass;
 use super::*;
 use crate::node::partition::candidates::band_keys;
 
@@ -112,17 +111,4 @@ proptest! {
     ) {
         check(format!("jaccard:tau={tau}").parse().unwrap(), seed, words, (own_max, vocabulary));
     }
-}
-
-#[test]
-fn classes_cover_all_numbers() {
-    let mut next = 0;
-    for _ in 0..120 {
-        let class = CountClass::of(next);
-        assert_eq!(class.first, next);
-        let width = class.numbers().count();
-        assert!(class.numbers().step_by(1 + width / 5).all(|number| CountClass::of(number) == class));
-        next = class.numbers().end() + 1;
-    }
-    assert!(next > 1 << 16);
 }

@@ -20,7 +20,7 @@ fn check(contents: &[u128], rare: u32, differing_max: u32, seed: u64) {
     let mut split = HashSet::default();
     let contents: Vec<(u128, Differences)> =
         contents.iter().map(|bits| (*bits, differences(*bits, rare, differing_max))).collect();
-    let shapes: BTreeSet<Shape> = contents.iter().map(|(_, of)| of.shape()).collect();
+    let shapes: BTreeSet<MemberShape> = contents.iter().map(|(_, of)| of.shape()).collect();
     for _ in 0..4 {
         let keys_of = |make: &dyn Fn(KeyMaker<'_>) -> bool| {
             let mut keys = EntryKeys::new();
