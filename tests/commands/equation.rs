@@ -116,7 +116,8 @@ fn check(rows: &[Row], latest: bool) {
     let bad_lines = |rows: &[Row]| rows.iter().filter(|row| matches!(row, Row::Bad)).count();
     assert!(bad >= bad_lines(rows) as u64, "{records}");
     let (first_rows, second_rows) = rows.split_at(first.len());
-    if [first_rows, second_rows].into_iter().all(|rows| bad_lines(rows) * 4 <= rows.len()) {
+    let recognized = [first_rows, second_rows].map(|rows| bad_lines(rows) * 4 <= rows.len());
+    if recognized == [true; 2] {
         assert_eq!(bad, bad_lines(rows) as u64, "{records}");
     }
     assert_eq!(records["superseded"].is_null(), !latest);
@@ -141,7 +142,14 @@ fn check(rows: &[Row], latest: bool) {
         let at = before + at.parse::<usize>().unwrap() - 1;
         let of =
             kept_lines.get(&(at as u64)).unwrap_or_else(|| panic!("{line} names a record that is not kept"));
-        assert_eq!(line["doppel_duplicate_of"], of["url"]);
+        let kept_url = &line["doppel_duplicate_of"];
+        // A page of a file that Doppel cannot recognize has the name of its row if no field looks like a URL.
+        let row_name = format!("record:{file}#row=");
+        let is_row_name = kept_url.as_str().unwrap().starts_with(&row_name);
+        assert!(
+            *kept_url == of["url"] || (is_row_name && !recognized[usize::from(file == "1.jsonl")]),
+            "{line} names {of}"
+        );
         let [a, b] = [line, of].map(|line| contents.intern(line["text"].as_str().unwrap()));
         assert!(
             a == b || near_duplicate(contents.get(a), contents.get(b), tau),
@@ -152,6 +160,13 @@ fn check(rows: &[Row], latest: bool) {
         let out = lines_of(&fs::read_to_string(home.path().join("out.jsonl")).unwrap());
         assert_eq!(out.len() as u64, kept + removed, "the output must have a line for every usable record");
     }
+}
+
+/// Bad lines whose URLs are numbers hide the field of URLs, so that pages are named by their rows.
+#[test]
+fn a_duplicate_names_a_row_where_bad_lines_hide_the_urls() {
+    let page = |family| Row::Page { url: 0, day: None, family, variant: 0 };
+    check(&[Row::Bad, Row::Bad, Row::Bad, page(0), page(1), page(0), page(1), page(1)], false);
 }
 
 proptest! {
