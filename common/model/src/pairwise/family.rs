@@ -13,6 +13,7 @@
 //!
 //! Invariant: the template and the order change only the cost, never which pairs are found.
 
+pub mod keys;
 pub mod shape;
 
 use std::collections::HashMap;

@@ -6,7 +6,8 @@
 //! [`family`](doppel_model::pairwise::family). Refined bands whose entries have the same template share a family.
 //!
 //! A list of a family can be crowded, too. It is *split*: its entries are listed by keys that name a further
-//! difference. See [`keys`] for how keys are made, and which keys a search looks up.
+//! difference. See [`keys`](doppel_model::pairwise::family::keys) for how keys are made, and which keys a search
+//! looks up.
 //!
 //! Invariants:
 //! - The keys of an entry depend only on its signature, and on which bands are refined and which lists are
@@ -19,7 +20,6 @@
 //!
 //! A snapshot contains family keys. A change of how they are made needs another version of its format.
 
-mod keys;
 mod persistence;
 #[cfg(test)]
 mod tests;
@@ -28,15 +28,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use doppel_model::Tau;
+use doppel_model::pairwise::family::keys::{KeyMaker, MemberDifferences, may_find_keys};
 use doppel_model::pairwise::family::shape::MemberShape;
-use doppel_model::pairwise::family::{FamilyOrder, differing_max, largest_partner, least_differences};
+use doppel_model::pairwise::family::{FamilyOrder, least_differences};
 use doppel_model::signature::Signature;
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::candidates::{EntryKeys, TableKey};
 use crate::seed::{BandSeed, Seeded};
-use keys::{DIFFERING_MAX, Differences, KeyMaker};
 
 /// The largest number of families in a partition.
 const FAMILIES_MAX: usize = 64;
@@ -125,9 +125,8 @@ impl Families {
         let mut shapes = EntryShapes::new();
         for family in self.families_of(&bands) {
             let before = keys.len();
-            let differences = Differences::of(signature, &self.orders[family as usize], tau);
-            let mut maker = KeyMaker { family, split: &self.split, seed, keys: &mut keys };
-            if maker.add_entry_keys(&differences) {
+            let differences = MemberDifferences::of(signature, &self.orders[family as usize], tau);
+            if self.key_maker(family, seed, &mut keys).add_entry_keys(&differences) {
                 shapes.push((family, differences.shape()));
             } else {
                 keys.truncate(before);
@@ -153,19 +152,25 @@ impl Families {
         bands: &EntryKeys,
     ) -> EntryKeys {
         let mut keys = EntryKeys::new();
-        let Some(tau) = tau.filter(|_| !self.is_empty()) else { return keys };
-        let size = signature.size();
-        let smallest = (u64::from(size) * tau.numerator()).div_ceil(Tau::DENOMINATOR) as u32;
-        if differing_max(tau, smallest, largest_partner(tau, smallest)) > DIFFERING_MAX {
-            // No partner has family keys.
-            return keys;
-        }
+        let tau = tau.filter(|tau| !self.is_empty() && may_find_keys(*tau, signature.size()));
+        let Some(tau) = tau else { return keys };
         for family in self.families_of(bands) {
-            let differences = Differences::of(signature, &self.orders[family as usize], tau);
-            KeyMaker { family, split: &self.split, seed, keys: &mut keys }
+            let differences = MemberDifferences::of(signature, &self.orders[family as usize], tau);
+            self.key_maker(family, seed, &mut keys)
                 .add_search_keys(&differences, &self.shapes[family as usize]);
         }
         keys
+    }
+
+    /// Adds the keys of a content in a family to `keys`.
+    fn key_maker(
+        &self,
+        family: u32,
+        seed: BandSeed,
+        keys: &mut EntryKeys,
+    ) -> KeyMaker<impl Fn(u64) -> bool, impl FnMut(u64)> {
+        let is_split = move |key| self.split.contains(&TableKey::of(key));
+        KeyMaker::new(family, seed.0, is_split, move |key| keys.push(TableKey::of(key)))
     }
 
     /// The families of these bands.

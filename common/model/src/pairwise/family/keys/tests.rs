@@ -1,40 +1,39 @@
 //! Tests of keys against the definition: contents that differ in few enough hashes meet under a key.
 
-use doppel_model::Random;
+use std::collections::HashSet;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::Random;
 
 /// A content whose differences are bits of a number. The bits below `rare` are rare differences.
-fn differences(bits: u128, rare: u32, differing_max: u32) -> Differences {
+fn differences(bits: u128, rare: u32, differing_max: u32) -> MemberDifferences {
     let mut first: Vec<Difference> = (0..128).filter(|bit| bits >> bit & 1 == 1).collect();
     let (all, of_rare) = (first.len() as u32, (bits & ((1 << rare) - 1)).count_ones());
     first.truncate((differing_max + DEPTH_MAX) as usize);
-    Differences { first, rare: of_rare, ranked: all - of_rare, differing_max }
+    MemberDifferences { first, rare: of_rare, ranked: all - of_rare, differing_max }
 }
 
 /// Splits lists at random. After each step, checks that every two contents which differ in at most
 /// `differing_max` hashes meet.
 fn check(contents: &[u128], rare: u32, differing_max: u32, seed: u64) {
     let mut random = Random::new(seed);
-    let mut split = HashSet::default();
-    let contents: Vec<(u128, Differences)> =
+    let mut split: HashSet<u64> = HashSet::new();
+    let contents: Vec<(u128, MemberDifferences)> =
         contents.iter().map(|bits| (*bits, differences(*bits, rare, differing_max))).collect();
     let shapes: BTreeSet<MemberShape> = contents.iter().map(|(_, of)| of.shape()).collect();
     for _ in 0..4 {
-        let keys_of = |make: &dyn Fn(KeyMaker<'_>) -> bool| {
-            let mut keys = EntryKeys::new();
-            let maker = KeyMaker { family: 0, split: &split, seed: BandSeed(seed), keys: &mut keys };
-            make(maker).then_some(keys)
-        };
-        let entry_keys: Vec<Option<EntryKeys>> =
-            contents.iter().map(|(_, of)| keys_of(&|mut maker| maker.add_entry_keys(of))).collect();
+        let is_split = |key: u64| split.contains(&key);
+        let entry_keys = contents.iter().map(|(_, of)| {
+            let mut keys = Vec::new();
+            let suffices = KeyMaker::new(0, seed, is_split, |key| keys.push(key)).add_entry_keys(of);
+            suffices.then_some(keys)
+        });
+        let entry_keys: Vec<Option<Vec<u64>>> = entry_keys.collect();
         for (x, of_x) in &contents {
-            let search = keys_of(&|mut maker| {
-                maker.add_search_keys(of_x, &shapes);
-                true
-            });
-            let search: HashSet<TableKey> = search.into_iter().flatten().collect();
+            let mut search: HashSet<u64> = HashSet::new();
+            KeyMaker::new(0, seed, is_split, |key| _ = search.insert(key)).add_search_keys(of_x, &shapes);
             for ((z, _), keys) in contents.iter().zip(&entry_keys) {
                 let Some(keys) = keys else { continue };
                 if (x ^ z).count_ones() <= differing_max {
@@ -43,9 +42,8 @@ fn check(contents: &[u128], rare: u32, differing_max: u32, seed: u64) {
                 }
             }
         }
-        for keys in entry_keys.into_iter().flatten() {
-            split.extend(keys.into_iter().filter(|_| random.index(3) == 0));
-        }
+        let keys = entry_keys.into_iter().flatten().flatten();
+        split.extend(keys.filter(|_| random.index(3) == 0));
     }
 }
 

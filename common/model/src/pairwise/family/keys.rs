@@ -23,31 +23,27 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use doppel_model::Tau;
-use doppel_model::pairwise::family::shape::{CountClass, MemberShape};
-use doppel_model::pairwise::family::{Difference, END, FamilyOrder, differing_max, largest_partner, rare};
-use doppel_model::signature::Signature;
-use doppel_model::stable_hash64_seeded;
-use hashbrown::HashSet;
-
-use crate::node::partition::candidates::{EntryKeys, TableKey};
-use crate::seed::{BandSeed, Seeded};
+use super::shape::{CountClass, MemberShape};
+use super::{Difference, END, FamilyOrder, differing_max, largest_partner, rare};
+use crate::signature::Signature;
+use crate::{Tau, stable_hash64_seeded};
 
 /// The largest number of common differences that a family key names.
 const DEPTH_MAX: u32 = 8;
 
-/// The largest number of keys of an entry that has family keys.
+/// The largest number of keys of an entry.
 const KEYS_MAX: usize = 512;
 
-/// A content that may differ from a near-duplicate in more hashes than this has no family keys, because it would
-/// have too many.
-pub(super) const DIFFERING_MAX: u32 = 128;
+/// A content that may differ from a near-duplicate in more hashes than this has no keys, because it would have too
+/// many.
+const DIFFERING_MAX: u32 = 128;
 
 /// Begins the keys of rare differences. No shape has this number.
 const RARE: u64 = u64::MAX;
 
-/// The differences of one content from the template of a family.
-pub(super) struct Differences {
+/// The differences of one content from the template of a family, as its keys need them.
+#[derive(Debug)]
+pub struct MemberDifferences {
     /// The first differences. The rare ones come before the ranked ones.
     first: Vec<Difference>,
     /// Number of rare differences.
@@ -87,16 +83,31 @@ struct Probe<'d> {
 }
 
 /// Makes the keys of one content in one family.
-pub(super) struct KeyMaker<'f> {
-    pub(super) family: u32,
-    pub(super) split: &'f HashSet<TableKey, Seeded>,
-    pub(super) seed: BandSeed,
-    pub(super) keys: &'f mut EntryKeys,
+#[derive(Debug)]
+pub struct KeyMaker<S, A> {
+    /// Number of the family.
+    family: u32,
+    /// Seed of all hashes.
+    seed: u64,
+    /// Whether the list of a key is split.
+    is_split: S,
+    /// Takes the keys.
+    add: A,
+    /// How many keys were made.
+    count: usize,
 }
 
-impl Differences {
+/// Whether a content of `size` hashes may have a near-duplicate that has family keys.
+#[must_use]
+pub fn may_find_keys(tau: Tau, size: u32) -> bool {
+    let smallest = (u64::from(size) * tau.numerator()).div_ceil(Tau::DENOMINATOR) as u32;
+    differing_max(tau, smallest, largest_partner(tau, smallest)) <= DIFFERING_MAX
+}
+
+impl MemberDifferences {
     /// The differences of a content from the template of a family.
-    pub(super) fn of(signature: &Signature, order: &FamilyOrder, tau: Tau) -> Self {
+    #[must_use]
+    pub fn of(signature: &Signature, order: &FamilyOrder, tau: Tau) -> Self {
         let size = signature.size();
         let differing_max = differing_max(tau, size, largest_partner(tau, size));
         let mut first = Vec::new();
@@ -107,7 +118,9 @@ impl Differences {
         Self { first, rare, ranked, differing_max }
     }
 
-    pub(super) fn shape(&self) -> MemberShape {
+    /// How many differences the content has.
+    #[must_use]
+    pub fn shape(&self) -> MemberShape {
         MemberShape::new(self.rare, self.ranked)
     }
 
@@ -134,9 +147,14 @@ impl Branch {
     }
 }
 
-impl KeyMaker<'_> {
-    /// Adds the keys of an entry. Returns `false` if there are too many.
-    pub(super) fn add_entry_keys(&mut self, of: &Differences) -> bool {
+impl<S: Fn(u64) -> bool, A: FnMut(u64)> KeyMaker<S, A> {
+    /// Makes keys of a family, and gives them to `add`. `is_split` says whether the list of a key is split.
+    pub fn new(family: u32, seed: u64, is_split: S, add: A) -> Self {
+        Self { family, seed, is_split, add, count: 0 }
+    }
+
+    /// Adds the keys of an entry. Returns `false` if there are too many. Some may have been added then.
+    pub fn add_entry_keys(&mut self, of: &MemberDifferences) -> bool {
         if of.differing_max > DIFFERING_MAX {
             return false;
         }
@@ -144,7 +162,7 @@ impl KeyMaker<'_> {
         for position in 0..of.rare.min(of.differing_max + 1) {
             let (branch, is_split) = self.child(root, of.first[position as usize], position);
             if !is_split {
-                self.keys.push(TableKey::of(branch.parent));
+                self.add_branch(branch);
             } else if !self.add_entry_keys_at(branch, &of.first, of.rare + of.ranked, of.differing_max) {
                 return false;
             }
@@ -166,7 +184,7 @@ impl KeyMaker<'_> {
         for position in at.position..count.min(differing_max + at.depth + 1) {
             let (branch, is_split) = self.child(at, first[position as usize], position);
             if !is_split {
-                self.keys.push(TableKey::of(branch.parent));
+                self.add_branch(branch);
             } else {
                 let branch =
                     if at.is_ranked { self.at_position(branch, CountClass::of(position)) } else { branch };
@@ -174,25 +192,25 @@ impl KeyMaker<'_> {
                     return false;
                 }
             }
-            if self.keys.len() >= KEYS_MAX {
+            if self.count >= KEYS_MAX {
                 return false;
             }
         }
         if count <= differing_max + at.depth {
-            self.keys.push(TableKey::of(self.hash(at.parent, END)));
+            self.add_end(at);
         }
         true
     }
 
     /// Adds the keys that a search looks up. `shapes` are those of all entries of the family.
-    pub(super) fn add_search_keys(&mut self, of: &Differences, shapes: &BTreeSet<MemberShape>) {
+    pub fn add_search_keys(&mut self, of: &MemberDifferences, shapes: &BTreeSet<MemberShape>) {
         let root = self.rare_root();
         let own = of.rare + of.ranked;
         let any =
             Probe { first: &of.first, own, others: u32::MAX, common: own.saturating_sub(of.differing_max) };
         for position in 0..of.rare.min(of.differing_max + 1) {
             let (branch, is_split) = self.child(root, of.first[position as usize], position);
-            self.keys.push(TableKey::of(branch.parent));
+            self.add_branch(branch);
             if is_split {
                 self.add_search_keys_at(branch, any);
             }
@@ -211,7 +229,7 @@ impl KeyMaker<'_> {
         let positions = |count: u32| (count + at.depth + 1).saturating_sub(probe.common).min(count);
         for position in at.position..positions(probe.own) {
             let (branch, is_split) = self.child(at, probe.first[position as usize], position);
-            self.keys.push(TableKey::of(branch.parent));
+            self.add_branch(branch);
             if is_split && at.is_ranked {
                 let mut class = CountClass::of(at.other_position);
                 while class.first() < positions(probe.others) {
@@ -223,8 +241,20 @@ impl KeyMaker<'_> {
             }
         }
         if probe.common <= at.depth {
-            self.keys.push(TableKey::of(self.hash(at.parent, END)));
+            self.add_end(at);
         }
+    }
+
+    fn add_branch(&mut self, branch: Branch) {
+        self.count += 1;
+        (self.add)(branch.parent);
+    }
+
+    /// Adds the key of the contents that need no common difference after those that lead to a branch.
+    fn add_end(&mut self, at: Branch) {
+        self.count += 1;
+        let hash = self.hash(at.parent, END);
+        (self.add)(hash);
     }
 
     /// The root of the lists of rare differences.
@@ -246,7 +276,7 @@ impl KeyMaker<'_> {
             is_ranked: at.is_ranked,
             depth: at.depth + 1,
         };
-        (branch, branch.depth < DEPTH_MAX && self.split.contains(&TableKey::of(branch.parent)))
+        (branch, branch.depth < DEPTH_MAX && (self.is_split)(branch.parent))
     }
 
     /// The branch of those entries whose last common difference has such a position.
@@ -260,6 +290,6 @@ impl KeyMaker<'_> {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&parent.to_le_bytes());
         bytes[8..].copy_from_slice(&number.to_le_bytes());
-        stable_hash64_seeded(&bytes, self.seed.0)
+        stable_hash64_seeded(&bytes, self.seed)
     }
 }
