@@ -18,5 +18,6 @@ mod accuracy {
     mod plan;
     mod rebalancer;
     mod redirects;
+    mod templates;
     mod text;
 }
