@@ -216,8 +216,14 @@ fn a_collection_can_be_created_after_space_was_freed() {
         let (is_done, said) = run(&["dedup", way, "--data", data, input]);
         assert!(is_done, "{said}");
         // Leave the file as a process leaves it that is killed while it creates the database.
-        let conf = disk.path().join("data/tier1/range-0/conf");
+        let range = disk.path().join("data/tier1/range-0");
+        let conf = range.join("conf");
         fs::write(&conf, &fs::read(&conf).unwrap()[..20]).unwrap();
+        for file in fs::read_dir(&range).unwrap().map(|file| file.unwrap()) {
+            if file.file_name().to_string_lossy().starts_with("snap.") {
+                fs::remove_file(file.path()).unwrap();
+            }
+        }
         disk.fill();
         let (is_sound, said) = run(&["check", data]);
         assert!(!is_sound && !said.contains("damaged"), "{said}");

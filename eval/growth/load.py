@@ -9,14 +9,14 @@ last step with fewer pages is left out.
 """
 
 import argparse
-import os
 import shlex
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from server import free_port, processor_seconds, resident_megabytes, wait_until_ready
 
 
 def steps(path: Path, size: int) -> Iterator[list[str]]:
@@ -28,36 +28,6 @@ def steps(path: Path, size: int) -> Iterator[list[str]]:
             if len(lines) == size:
                 yield lines
                 lines = []
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def processor_seconds(process: int) -> float:
-    """Processor time that a process has used."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def resident_megabytes(process: int) -> int:
-    """Memory of a process, in 10^6 bytes."""
-    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS:")) // 10**6
-
-
-def wait_until_ready(server: subprocess.Popen, port: int) -> None:
-    for _ in range(300):
-        if server.poll() is not None:
-            raise SystemExit(f"the server ended with exit code {server.returncode}")
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            time.sleep(0.1)
-    raise SystemExit("the server does not answer after 30 s")
 
 
 def measure(program: str, path: Path, step: int, options: list[str]) -> None:

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::env;
 use std::fs;
 
+use anyhow::{Context, Result};
 use doppel_baseline::{Contents, Tau, components, similar_contents};
 use doppel_model::Random;
 
@@ -57,16 +58,16 @@ fn page(kind: Kind, number: usize, random: &mut Random) -> String {
 
 /// The groups of at least two texts that `doppel dedup` finds, as numbers of texts. Checks that each duplicate
 /// names a page that is kept and is its near-duplicate.
-fn found(texts: &[String], contents: &Contents, ids: &[usize], tau: Tau) -> BTreeSet<Vec<usize>> {
-    let home = tempfile::tempdir().unwrap();
+fn found(texts: &[String], contents: &Contents, ids: &[usize], tau: Tau) -> Result<BTreeSet<Vec<usize>>> {
+    let home = tempfile::tempdir()?;
     let input = home.path().join("pages.jsonl");
     let url = |number: usize| format!("http://site{}.example/{number}", number % 7);
     let line = |(number, text): (usize, &String)| {
         serde_json::json!({"url": url(number), "text": text, "fetched_at": number}).to_string() + "\n"
     };
-    fs::write(&input, texts.iter().enumerate().map(line).collect::<String>()).unwrap();
+    fs::write(&input, texts.iter().enumerate().map(line).collect::<String>())?;
     let options = ["--group-members-max", "1000000000"];
-    let lines = parse(&dedup(&options, &[input]).unwrap()).unwrap();
+    let lines = parse(&dedup(&options, &[input])?)?;
     let numbers: HashMap<String, usize> = (0..texts.len()).map(|number| (url(number), number)).collect();
     let statuses: HashMap<&str, Status> = lines.iter().map(|line| (line.url.as_str(), line.status)).collect();
     let mut groups: HashMap<_, Vec<usize>> = HashMap::new();
@@ -75,7 +76,7 @@ fn found(texts: &[String], contents: &Contents, ids: &[usize], tau: Tau) -> BTre
             groups.entry(group.clone()).or_default().push(numbers[&line.url]);
         }
         if line.status == Status::Duplicate {
-            let by = line.duplicate_of.as_deref().unwrap();
+            let by = line.duplicate_of.as_deref().context("a duplicate names no page")?;
             assert!(matches!(statuses[by], Status::Winner | Status::Secondary), "{by} is not kept");
             let [a, b] = [line.url.as_str(), by].map(|url| ids[numbers[url]]);
             let near = doppel_baseline::near_duplicate(&contents.all()[a], &contents.all()[b], tau);
@@ -86,7 +87,7 @@ fn found(texts: &[String], contents: &Contents, ids: &[usize], tau: Tau) -> BTre
         group.sort_unstable();
         group
     };
-    groups.into_values().filter(|group| group.len() > 1).map(sorted).collect()
+    Ok(groups.into_values().filter(|group| group.len() > 1).map(sorted).collect())
 }
 
 /// The groups of at least two texts by all pairs.
@@ -120,7 +121,7 @@ fn pages_of_one_template_have_the_groups_of_all_pairs() {
         let mut contents = Contents::default();
         let ids: Vec<usize> = texts.iter().map(|text| contents.intern(text).index()).collect();
         let expected = expected(&contents, &ids, tau);
-        assert_eq!(found(&texts, &contents, &ids, tau), expected, "{kind:?}");
+        assert_eq!(found(&texts, &contents, &ids, tau).unwrap(), expected, "{kind:?}");
         let members: usize = expected.iter().map(Vec::len).sum();
         println!("{kind:?}: {} groups, {members} of {count} pages", expected.len());
         grouped += members;

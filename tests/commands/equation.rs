@@ -116,8 +116,8 @@ fn check(rows: &[Row], latest: bool) {
     let bad_lines = |rows: &[Row]| rows.iter().filter(|row| matches!(row, Row::Bad)).count();
     assert!(bad >= bad_lines(rows) as u64, "{records}");
     let (first_rows, second_rows) = rows.split_at(first.len());
-    let recognized = [first_rows, second_rows].map(|rows| bad_lines(rows) * 4 <= rows.len());
-    if recognized == [true; 2] {
+    let recognised = [first_rows, second_rows].map(|rows| bad_lines(rows) * 4 <= rows.len());
+    if recognised == [true; 2] {
         assert_eq!(bad, bad_lines(rows) as u64, "{records}");
     }
     assert_eq!(records["superseded"].is_null(), !latest);
@@ -143,11 +143,11 @@ fn check(rows: &[Row], latest: bool) {
         let of =
             kept_lines.get(&(at as u64)).unwrap_or_else(|| panic!("{line} names a record that is not kept"));
         let kept_url = &line["doppel_duplicate_of"];
-        // A page of a file that Doppel cannot recognize has the name of its row if no field looks like a URL.
-        let row_name = format!("record:{file}#row=");
-        let is_row_name = kept_url.as_str().unwrap().starts_with(&row_name);
+        // A page of a file that Doppel cannot recognise has the name of its row if no field looks like a URL.
+        let line_in_file = at - before + 1;
+        let is_row_name = *kept_url == format!("record:{file}#row={line_in_file}");
         assert!(
-            *kept_url == of["url"] || (is_row_name && !recognized[usize::from(file == "1.jsonl")]),
+            *kept_url == of["url"] || (is_row_name && !recognised[usize::from(file == "1.jsonl")]),
             "{line} names {of}"
         );
         let [a, b] = [line, of].map(|line| contents.intern(line["text"].as_str().unwrap()));

@@ -110,6 +110,39 @@ fn a_directory_made_at_once_equals_one_made_page_by_page() {
 }
 
 #[test]
+fn the_first_start_of_a_directory_that_was_made_at_once_uses_its_snapshots() {
+    for (options, ranges) in [(&[][..], 1), (&["--shards", "5", "--ranges", "3"][..], 3)] {
+        let home = tempfile::tempdir().unwrap();
+        let files = crawl_files(home.path(), 60);
+        let data = home.path().join("data");
+        let whole = dedup(&data, &[options, &["--out", "-"]].concat(), &files[..2]);
+        for range in 0..ranges {
+            assert!(data.join(format!("tier1/range-{range}/statuses.dat")).exists());
+        }
+        let checked = run(["check", "--json", data.to_str().unwrap()]);
+        let report: Value = serde_json::from_slice(&checked.stdout).unwrap();
+        assert!(report["sound"] == true, "{report}");
+        assert!(report["tier2"]["snapshot_contents"].as_u64().unwrap() > 10, "{report}");
+        let server = Server::start(&data, &[]);
+        let count = |what: &str| server.log().matches(what).count();
+        wait_until("the status tables to be complete", PATIENCE, || {
+            (count("the status table is complete") == ranges).then_some(())
+        });
+        assert_eq!(count("from_snapshot=true"), ranges, "{}", server.log());
+        // The index was told only what has changed since its snapshot.
+        assert_eq!(count("fed the changed contents of a range"), ranges, "{}", server.log());
+        assert_eq!(count("fed the contents of a range"), 0, "{}", server.log());
+        assert_eq!(server.export(), whole);
+        assert!(server.terminate());
+        // Another number of dimensions needs another index.
+        let server = Server::start(&data, &["--dimensions", "2"]);
+        assert!(server.log().contains("reading all signatures instead"), "{}", server.log());
+        assert_eq!(server.export(), whole);
+        assert!(server.terminate());
+    }
+}
+
+#[test]
 fn a_server_continues_a_directory_that_was_made_at_once() {
     let home = tempfile::tempdir().unwrap();
     let (data, input) = (home.path().join("data"), home.path().join("pages.jsonl"));
@@ -197,8 +230,10 @@ fn an_interruption_leaves_a_whole_directory_or_none() {
         let mut command = doppel();
         command.args(["dedup", "--ranges", "8", "--data"]).arg(&data).arg(&input);
         let mut run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // All rows are on disk. The run only moves them to their place, which takes some milliseconds.
-        let last = data.join("unfinished/tier1/range-7/progress");
+        // All rows are on disk, and the run makes the index. Or the index is on disk, too, and the run only moves
+        // both to their places, which takes some milliseconds.
+        let last = if attempt < 8 { "tier1/range-7/progress" } else { "tier2/node-0/snapshot.dat" };
+        let last = data.join("unfinished").join(last);
         while !last.exists() && run.try_wait().unwrap().is_none() {
             thread::sleep(Duration::from_micros(200));
         }

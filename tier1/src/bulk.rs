@@ -16,24 +16,27 @@
 //! | `market` | pages that take the winners' places in the answer |
 //! | `agreement` | how similar the pages of a group are |
 //! | `rows` | the rows of a shard, as the machine would have left them at rest |
-//! | `databases` | new databases: signatures as they come, rows at the end |
+//! | `databases` | new databases: signatures as they come, rows and status tables at the end |
+//! | `index_contents` | the contents of the new databases, for the index |
 //!
 //! Invariants:
 //! - Status, winner, similarity and recorded data of each page equal what a quiescent range has after the
 //!   same versions in any order. The totals are also equal if the order was the same.
 //! - Group ids differ. Here they number the groups of each shard in the order of the winners' URLs, so equal
 //!   inputs give equal outputs. A group is in the shard of its winner.
-//! - Databases are complete on disk when [`finish`](Bulk::finish) returns, and useless before.
+//! - Databases are complete on disk when [`finish`](Bulk::finish) or
+//!   [`finish_with_contents`](Bulk::finish_with_contents) returns, and useless before.
 //!
 //! Memory: about 320 bytes and the URL for each page, besides the memory of the join. Databases need another
-//! 16 bytes for each content and some dozen megabytes for each range. Memory that only the join needs is
-//! freed before, and rows are encoded one by one.
+//! 16 bytes for each content and some dozen megabytes for each range. What the index needs takes another 32 bytes
+//! for each page. Memory that only the join needs is freed before, and rows are encoded one by one.
 
 mod agreement;
 mod cover;
 mod databases;
 mod grouped;
 mod groups;
+mod index_contents;
 mod market;
 mod redirects;
 mod resolution;
@@ -56,6 +59,7 @@ use crate::storage::store::Write;
 pub use agreement::PairAgreement;
 use databases::NewDatabases;
 pub use grouped::{BulkGroup, GroupedCollection, NamedRecords, PageDecision, PageWithContent};
+pub use index_contents::NewContents;
 use resolution::ResolvedCollection;
 use rows::CollectionRows;
 use versions::{TakeContents, Versions};
@@ -233,6 +237,14 @@ impl Bulk {
         self.at_rest()?.finish()
     }
 
+    /// Like [`finish`](Self::finish), but also returns the contents of the new databases. `None` without databases.
+    ///
+    /// # Errors
+    /// Fails if the temporary file or a database fails.
+    pub fn finish_with_contents(self) -> Result<(GroupedCollection, Option<NewContents>), BulkError> {
+        self.at_rest()?.finish_with_contents()
+    }
+
     /// Groups the collection without writing databases yet.
     ///
     /// # Errors
@@ -320,12 +332,17 @@ impl UnwrittenCollection {
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.
-    pub fn finish(mut self) -> Result<GroupedCollection, BulkError> {
+    pub fn finish(self) -> Result<GroupedCollection, BulkError> {
+        Ok(self.finish_with_contents()?.0)
+    }
+
+    fn finish_with_contents(mut self) -> Result<(GroupedCollection, Option<NewContents>), BulkError> {
+        let mut contents = None;
         if let SignatureSink::Databases(databases) = self.sink {
             let rows = CollectionRows::of(&mut self.resolved, Timestamp::now());
-            databases.finish(&rows)?;
+            contents = Some(databases.finish(&rows)?);
         }
-        Ok(self.resolved.into_grouped())
+        Ok((self.resolved.into_grouped(), contents))
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `changes` | how the rows of a commit change entries |
 //! | `tracked_store` | a store that updates the table with every commit |
 //! | `snapshot` | the table on disk |
+//! | `new_snapshot` | the snapshot of a new range, which is written with its rows |
 //! | `fill` | filling the table at a start, from its snapshot or from the rows |
 //! | `answer` | advice from the entries of page, group and winner |
 //!
@@ -30,6 +31,7 @@ mod changes;
 mod entry;
 mod entry_table;
 mod fill;
+mod new_snapshot;
 mod secret;
 mod snapshot;
 #[cfg(test)]
@@ -46,6 +48,7 @@ use doppel_model::{GroupId, PageId, PageUrl};
 
 pub(crate) use answer::Statuses;
 pub(crate) use fill::Fill;
+pub(crate) use new_snapshot::NewStatusSnapshot;
 pub(crate) use secret::SecretKey;
 pub(crate) use snapshot::{Basis, Snapshot, damage};
 pub(crate) use tracked_store::TrackedStore;

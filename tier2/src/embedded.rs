@@ -14,8 +14,8 @@ use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{
-    ContentSource, IndexError, IndexOrders, IndexState, MappingApi, Orders, PartitionLookup, RebalanceError,
-    RefusedOrders, StoredSignatures, Tier2Api, VerifiedPartner,
+    ContentSource, IndexError, IndexOrders, IndexState, MappingApi, Orders, PageRange, PartitionLookup,
+    RebalanceError, RefusedOrders, StoredSignatures, Tier2Api, VerifiedPartner,
 };
 use doppel_threads::{LoweredPriority, lower_priority};
 
@@ -140,6 +140,47 @@ impl Tier2 {
         state: Arc<dyn IndexState>,
     ) -> Result<Arc<Self>, Error> {
         Self::start(Parts::open_over(config, source, nodes, state)?)
+    }
+
+    /// Makes the index of a new collection in `config.dir` and writes its snapshot, without serving the index. A
+    /// start of the collection uses the snapshot if its settings have the same policy, the same number of
+    /// dimensions, and one node.
+    ///
+    /// `source` and `stored` must not change during the call. The moments of `source` must be positions in the
+    /// logs of the collection.
+    ///
+    /// # Errors
+    /// Fails if a setting is out of range, a content cannot be read, or the snapshot cannot be written. The
+    /// directory may then have a part of the files.
+    pub fn build(
+        config: Config,
+        source: Arc<dyn ContentSource>,
+        stored: &Arc<dyn StoredSignatures>,
+    ) -> Result<(), Error> {
+        let (ranges, dir) = (source.ranges()?, config.dir.clone());
+        let wrap = |node: &Arc<LocalNode>| Arc::clone(node) as Arc<dyn IndexNode>;
+        let Parts { router, nodes, lock: _lock } = Parts::open(config, source, Some(stored), wrap)?;
+        let not_written = |why: String| Error::SnapshotNotWritten(dir.clone(), why);
+        for PageRange { range, epoch, ordered, .. } in &ranges {
+            // The router includes a range in a snapshot only after the range has announced its first order.
+            let announcement =
+                Orders { range: *range, epoch: *epoch, first: ordered + 1, commands: Vec::new() };
+            router.accept(announcement).map_err(|refused| not_written(refused.error.to_string()))?;
+        }
+        router.feed_lost_nodes()?;
+        router.save_now().map_err(|error| not_written(error.to_string()))?;
+        if let Some(why) = nodes.iter().find_map(|node| node.snapshot_failure()) {
+            return Err(not_written(why));
+        }
+        let is_saved = |range: &PageRange| {
+            let saved =
+                |node: &Arc<LocalNode>| node.applied(range.range).is_ok_and(|one| one.saved.is_some());
+            nodes.iter().all(saved)
+        };
+        if ranges.iter().all(is_saved) {
+            return Ok(());
+        }
+        Err(not_written("some ranges are missing in it".to_owned()))
     }
 
     fn start(Parts { router, nodes, lock }: Parts) -> Result<Arc<Self>, Error> {

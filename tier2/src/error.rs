@@ -39,6 +39,9 @@ pub enum Error {
     /// A node does not carry out a call.
     #[error("node {0}: {1}")]
     Node(NodeId, NodeError),
+    /// The snapshot of a new index cannot be written.
+    #[error("cannot write a snapshot in {}: {}", .0.display(), .1)]
+    SnapshotNotWritten(PathBuf, String),
     /// A thread of tier 2 cannot be started.
     #[error("cannot start the threads of tier 2: {0}")]
     Threads(String),

@@ -13,7 +13,6 @@
 //! | `own_process` | a node in a process of its own |
 //! | `state_files` | the plan and the requests of the router, in files |
 //! | `check` | finds damage in the files of an index |
-//! | [`mod@reference`] | the definition: compares every pair; tests check the index against it |
 //!
 //! Invariants:
 //! - An answer names a partner only after an exact comparison ([`Policy::linked`]).
@@ -31,7 +30,6 @@ mod error;
 mod incarnations;
 mod node;
 mod own_process;
-pub mod reference;
 mod router;
 mod seed;
 mod setup;

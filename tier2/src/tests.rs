@@ -1,5 +1,6 @@
 //! Tests of the index against its definition, with generated and real collections.
 
+mod build;
 mod candidates;
 mod centers;
 mod disk;
@@ -12,6 +13,7 @@ mod mapping;
 mod model;
 mod node;
 mod real;
+mod reference;
 mod service;
 mod snapshot;
 mod source;

@@ -14,8 +14,11 @@ use doppel_engine::ingest::Ingest;
 use doppel_engine::shard_owners::ShardOwners;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::Tables;
-use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{
+    ContentSource, IndexOrders, MappingApi, StoredSignatures, Tier1Api, Tier2Api, WinnerOrder,
+};
 use doppel_terminal::atomic_file;
+use doppel_tier1::bulk::NewContents;
 use doppel_tier1::{OtherRanges, Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
@@ -97,6 +100,25 @@ pub fn collection_request(args: &EngineArgs) -> anyhow::Result<CollectionRequest
 /// If the file cannot be used.
 pub fn winners(tuning: &TuningArgs) -> anyhow::Result<WinnerSettings> {
     Ok(tuning.winners.as_deref().map(WinnerSettings::read).transpose()?.unwrap_or_default())
+}
+
+/// Makes the index of a new collection in the folder `dir` of tier 2. A start with the same number of dimensions
+/// uses the snapshot of the index. All files are on disk on return.
+///
+/// # Errors
+/// If a content cannot be read, or the folder cannot be written.
+pub fn write_index(
+    dir: &Path,
+    manifest: &Manifest,
+    dimensions: usize,
+    contents: NewContents,
+) -> anyhow::Result<()> {
+    let contents = Arc::new(contents);
+    let (source, stored) =
+        (Arc::clone(&contents) as Arc<dyn ContentSource>, contents as Arc<dyn StoredSignatures>);
+    let config = doppel_tier2::Config { dimensions, ..doppel_tier2::Config::new(dir, manifest.policy) };
+    let built = Tier2::build(config, source, &stored);
+    built.with_context(|| format!("cannot write the index in {}", dir.display()))
 }
 
 impl LocalEngine {

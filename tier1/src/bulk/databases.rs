@@ -1,10 +1,10 @@
 //! New databases for all ranges. Each signature goes to the range of its page as it comes. The rows follow
-//! when the groups are known.
+//! when the groups are known, together with the snapshots of the status tables.
 //!
 //! A content is written to a range when the first page with this content comes. Contents that later versions
 //! replaced stay there. They are counted, so that compaction removes them when there are many.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,8 +14,10 @@ use doppel_model::{PageId, RangeId, ShardId};
 use doppel_protocol::RangeMap;
 use rayon::prelude::*;
 
+use super::index_contents::{NewContents, RangeSignatures};
 use super::rows::{CollectionRows, RowValue};
 use crate::rows::record::Meta;
+use crate::statuses::{Basis, NewStatusSnapshot, SecretKey};
 use crate::storage::database::NewDatabase;
 use crate::storage::files::sync_directory;
 use crate::storage::progress::Progress;
@@ -82,46 +84,75 @@ impl NewDatabases {
         self.databases[usize::from(range.0)].signature(id)
     }
 
-    /// Writes the rows. All databases are on disk on return.
-    pub(super) fn finish(self, rows: &CollectionRows<'_>) -> Result<(), StoreError> {
+    /// Writes the rows, and the snapshots of the status tables. All databases are on disk on return. Returns
+    /// what the index needs.
+    pub(super) fn finish(self, rows: &CollectionRows<'_>) -> Result<NewContents, StoreError> {
+        let statuses = self.status_snapshots()?;
         let shards: Vec<ShardId> = (0..self.map.shards()).map(ShardId).collect();
-        let metas = shards.par_iter().map(|shard| self.write(*shard, rows));
+        let metas = shards.par_iter().map(|shard| self.write(*shard, rows, &statuses));
         let metas: Vec<Meta> = metas.collect::<Result<_, _>>()?;
+        statuses.into_iter().try_for_each(NewStatusSnapshot::finish)?;
         let unused = self.unused(rows);
         let Self { dir, map, databases, .. } = self;
         let each = databases.into_iter().zip(unused).zip(directories(&dir, map));
+        let mut ranges = Vec::with_capacity(map.count());
         for ((database, unused), (range, dir)) in each {
-            database.finish(unused)?;
+            let log = database.log_position();
+            let bytes = unused.iter().map(|id| u64::from(id.bytes)).sum();
+            ranges.push(RangeSignatures { log, signatures: database.finish(bytes)?, unused });
             let run = map.run(range);
             let metas = &metas[usize::from(run.start.0)..usize::from(run.end.0)];
             Progress::new(Some(dir)).note_now(metas);
         }
-        sync_directory(&dir)
+        sync_directory(&dir)?;
+        Ok(NewContents::new(map, ranges, rows.pages_with_tokens()))
     }
 
-    fn write(&self, shard: ShardId, rows: &CollectionRows<'_>) -> Result<Meta, StoreError> {
+    /// Begins the snapshots of the status tables of all ranges.
+    fn status_snapshots(&self) -> Result<Vec<NewStatusSnapshot>, StoreError> {
+        // The tables of all ranges have one key.
+        let key = SecretKey::random();
+        let create = |(range, database): (RangeId, &NewDatabase)| {
+            let (run, moment) = (self.map.run(range), database.log_position());
+            NewStatusSnapshot::create(database.dir(), Basis { first: run.start, end: run.end, moment }, key)
+        };
+        self.map.ranges().zip(&self.databases).map(create).collect()
+    }
+
+    fn write(
+        &self,
+        shard: ShardId,
+        rows: &CollectionRows<'_>,
+        statuses: &[NewStatusSnapshot],
+    ) -> Result<Meta, StoreError> {
         let range = self.map.of_shard(shard);
         let database = &self.databases[usize::from(range.0)];
-        rows.of_shard(shard, &mut |key, value| match value {
-            RowValue::Record(row) => database.put(key, row),
+        let mut entries = statuses[usize::from(range.0)].entries();
+        let meta = rows.of_shard(shard, &mut |key, value| match value {
+            RowValue::Record(row) => {
+                entries.take(&key, &row)?;
+                database.put(key, row)
+            }
             RowValue::SignatureOf(content) => match self.id(range, content) {
                 Some(id) => database.put(key, id.to_bytes().to_vec()),
                 None => Err(StoreError::Engine(format!(
                     "range {range} does not have the signature of {content:?}"
                 ))),
             },
-        })
+        })?;
+        entries.finish()?;
+        Ok(meta)
     }
 
-    /// Returns, for each range, the size in bytes of the signatures that no page has any more.
-    fn unused(&self, rows: &CollectionRows<'_>) -> Vec<u64> {
+    /// Returns, for each range, the signatures that no page has any more.
+    fn unused(&self, rows: &CollectionRows<'_>) -> Vec<HashSet<SignatureId>> {
         let mut is_used = vec![false; self.first.len()];
         rows.contents().for_each(|content| is_used[content.0 as usize] = true);
         let others = self.others.iter().map(|((range, content), id)| (content.0 as usize, (*range, *id)));
         let all = self.first.iter().copied().enumerate().chain(others);
-        let mut unused = vec![0; self.databases.len()];
+        let mut unused = vec![HashSet::new(); self.databases.len()];
         for (_, (range, id)) in all.filter(|(content, _)| !is_used[*content]) {
-            unused[usize::from(range.0)] += u64::from(id.bytes);
+            unused[usize::from(range.0)].insert(id);
         }
         unused
     }

@@ -12,7 +12,7 @@
 
 use doppel_contract::Status;
 use doppel_join::ContentIndex;
-use doppel_model::{ClientId, PageId, ShardId, Timestamp};
+use doppel_model::{ClientId, ContentHash, PageId, ShardId, Timestamp};
 use doppel_protocol::RepairId;
 use rayon::prelude::*;
 
@@ -154,6 +154,16 @@ impl<'r> CollectionRows<'r> {
         }
         put(key::meta(shard), RowValue::Record(encode(&meta)?))?;
         Ok(meta)
+    }
+
+    /// Returns all pages whose content has tokens, and the content of each, in the order of the pages.
+    pub(super) fn pages_with_tokens(&self) -> Vec<(PageId, ContentHash)> {
+        let contents = &self.all.contents;
+        let with_content = |(id, page): &(PageId, u32)| {
+            let content = self.all.content(*page).filter(|content| contents.tokens(*content) > 0)?;
+            Some((*id, contents.hash(content)))
+        };
+        self.pages.par_iter().filter_map(with_content).collect()
     }
 
     /// Iterates over the contents of all pages.

@@ -12,6 +12,7 @@ use crate::rows::record::{AuditEntry, decode, encode};
 use crate::storage::database::Database;
 use crate::storage::store::Store;
 
+mod first_start;
 mod records;
 
 fn bulk(group_members_max: u64) -> Bulk {

@@ -28,16 +28,16 @@ use super::secret::SecretKey;
 use super::{Entries, StatusTable};
 
 /// Name of the snapshot file.
-const SNAPSHOT: &str = "statuses.dat";
+pub(super) const SNAPSHOT: &str = "statuses.dat";
 
 /// Name of an unfinished snapshot file.
-const UNFINISHED: &str = "statuses.new";
+pub(super) const UNFINISHED: &str = "statuses.new";
 
 /// First bytes of the file, with the version of its layout.
 const MAGIC: [u8; 26] = *b"doppel tier1 statuses v01\n";
 
 /// Maximum number of entries in a block.
-const BLOCK: usize = 4_096;
+pub(super) const BLOCK: usize = 4_096;
 
 /// The shards and the log position of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,9 +63,9 @@ pub(crate) struct Snapshot {
 }
 
 /// Kinds of entries in a block.
-const ALONE: u64 = 0;
-const GROUPED: u64 = 1;
-const GROUPS: u64 = 2;
+pub(super) const ALONE: u64 = 0;
+pub(super) const GROUPED: u64 = 1;
+pub(super) const GROUPS: u64 = 2;
 
 /// Writes a snapshot.
 pub(super) struct TableWriter<W> {
@@ -87,8 +87,7 @@ pub(super) fn save(table: &StatusTable, basis: Basis, dir: &Path) -> io::Result<
 
 impl<W: io::Write> TableWriter<W> {
     pub(super) fn new(table: &StatusTable, basis: Basis, to: W) -> io::Result<Self> {
-        let out = SnapshotWriter::new(to, &MAGIC, &Head { basis, key: table.key })?;
-        Ok(Self { out, parts: 0..PARTS })
+        Ok(Self { out: begin(to, basis, table.key)?, parts: 0..PARTS })
     }
 
     /// Writes the next part. Returns `false` if there is none. Commits wait only while the part is copied.
@@ -110,7 +109,13 @@ impl<W: io::Write> TableWriter<W> {
     }
 }
 
-fn blocks<W: io::Write>(
+/// Begins a snapshot whose entries have hashes under this key.
+pub(super) fn begin<W: io::Write>(to: W, basis: Basis, key: SecretKey) -> io::Result<SnapshotWriter<W>> {
+    SnapshotWriter::new(to, &MAGIC, &Head { basis, key })
+}
+
+/// Writes entries of one kind.
+pub(super) fn blocks<W: io::Write>(
     out: &mut SnapshotWriter<W>,
     kind: u64,
     entries: &[impl Serialize],

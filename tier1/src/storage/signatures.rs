@@ -10,6 +10,7 @@
 //! | `opening` | opening all segments at a start |
 //! | `content_table` | finding the id of a content, in memory |
 //! | `compaction` | rewriting segments of which too little is used |
+//! | `place` | the place of a signature among all ranges |
 //!
 //! Invariants:
 //! - A signature is on disk before a row names it.
@@ -20,6 +21,7 @@
 mod compaction;
 mod content_table;
 mod opening;
+mod place;
 mod segment;
 #[cfg(test)]
 mod tests;
@@ -43,7 +45,7 @@ pub(crate) const SEGMENT_BYTES: u32 = 256 << 20;
 const CONTENT_BYTES: std::ops::Range<usize> = 4..20;
 
 /// Names a signature by the place where it was first written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SignatureId {
     pub(crate) segment: u32,
     pub(crate) offset: u32,

@@ -50,7 +50,7 @@ impl LocalNode {
     /// Fills the empty tables after a start, from the snapshot or from all signatures.
     fn start_tables(&self, core: &mut Core, plan: PlanVersion) -> Result<SnapshotMoments, Error> {
         let Some((moments, own_bytes)) = self.restore_snapshot(&mut core.tables, plan) else {
-            scan::read(core, &self.stopping)?;
+            scan::read(core, self.config.pool.as_deref(), &self.stopping)?;
             return Ok(SnapshotMoments::default());
         };
         let Core { tables, signatures, .. } = core;

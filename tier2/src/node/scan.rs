@@ -10,6 +10,7 @@ use doppel_model::PageId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::Lexicon;
 use doppel_snapshot::create_directories;
+use rayon::ThreadPool;
 
 use super::core::Core;
 use super::partition::columns::SignatureRecord;
@@ -34,8 +35,18 @@ pub(super) fn open(config: &NodeConfig) -> Result<Core, Error> {
     Ok(Core::new(tables, signatures))
 }
 
-/// Stores all signatures whose home is a partition of this node.
-pub(super) fn read(core: &mut Core, stopping: &AtomicBool) -> Result<(), Error> {
+/// Stores all signatures whose home is a partition of this node. The partitions must be empty.
+pub(super) fn read(core: &mut Core, pool: Option<&ThreadPool>, stopping: &AtomicBool) -> Result<(), Error> {
+    core.tables.begin_filling();
+    let read = read_signatures(core, stopping);
+    // The process ends without the index if the scan was stopped.
+    if !stopping.load(Ordering::Relaxed) {
+        core.tables.end_filling(pool);
+    }
+    read
+}
+
+fn read_signatures(core: &mut Core, stopping: &AtomicBool) -> Result<(), Error> {
     let Core { tables, signatures, .. } = core;
     match signatures {
         NodeSignatures::Own(file) => {

@@ -69,6 +69,7 @@ use doppel_protocol::index_node::COMPARISON_COST;
 use centers::distance;
 
 use super::core::Core;
+use super::partition::Partition;
 use super::partition::candidates::EntryKeys;
 use super::partition::columns::{Center, Columns};
 use super::partition::local_index::LocalIndex;
@@ -85,6 +86,9 @@ const LAST_QUERY_ORDER: u32 = u32::MAX - 1;
 /// Number of visited candidates after which a search yields the processor. Takes some tens of microseconds. A
 /// search in a giant cluster would otherwise delay questions to the service for milliseconds.
 const YIELD_INTERVAL: u32 = 512;
+
+/// Number of skipped entries that cost as much as one visit.
+const SKIPS_PER_VISIT: usize = 16;
 
 impl Core {
     /// Searches this node for the partners of a content, in the partitions that its bounding space meets. If
@@ -149,6 +153,24 @@ impl Core {
     }
 }
 
+/// Whether a search with this query order may skip an entry, because the entry's own search comes later in the pass
+/// and finds the pair.
+fn searches_later(partition: &Partition, slot: u32, query_order: u32) -> bool {
+    let columns = &partition.columns;
+    // If the entry has copies, the page that searches later may leave while a copy stays.
+    columns.query_order(slot) > query_order
+        && columns.center(slot) == Center::UNKNOWN
+        && !columns.is_center(slot)
+        && !partition.has_copies(slot)
+}
+
+/// Cuts off the first entries of a list whose own searches come later in the pass. If many members of a cluster
+/// arrive in one pass, these are most entries of their lists.
+fn without_leading_owed<'l>(partition: &Partition, slots: &'l [u32], query_order: u32) -> &'l [u32] {
+    let is_later = |slot: &&u32| searches_later(partition, **slot, query_order);
+    &slots[slots.iter().take_while(is_later).count()..]
+}
+
 /// A search under way.
 struct ActiveSearch<'i, 's> {
     index: &'i Core,
@@ -210,8 +232,9 @@ impl<'i> ActiveSearch<'i, '_> {
             }
             self.findings.cost += 1;
             steps += 1;
-            if steps.is_multiple_of(YIELD_INTERVAL) {
+            if steps >= YIELD_INTERVAL {
                 std::thread::yield_now();
+                steps = 0;
             }
             let (probe, insert_seq) = (cursor.probe as usize, cursor.insert_seq);
             let partition = self.findings.probed_partitions[probe].0;
@@ -224,6 +247,11 @@ impl<'i> ActiveSearch<'i, '_> {
                 continue;
             };
             let (slot, large, is_of_run) = (*slot, cursor.large, cursor.center.is_some());
+            let host = &self.index.tables.partitions[partition.index()];
+            let rest = without_leading_owed(host, rest, self.query_order);
+            let skips = (cursor.slots.len() - rest.len()) / SKIPS_PER_VISIT;
+            self.findings.cost += skips as u64;
+            steps += skips as u32;
             match rest.first() {
                 Some(next) => {
                     cursor.insert_seq = self.columns(partition).insert_seq(*next);
@@ -257,13 +285,10 @@ impl<'i> ActiveSearch<'i, '_> {
         let columns = self.columns(entry.partition);
         let (slot, center) = (entry.slot, columns.center(entry.slot));
         let (policy, own, other) = (self.index.tables.policy, self.signature.size(), columns.total(slot));
-        // If the entry has copies, the page that searches later may leave while a copy stays.
-        let searches_later = center == Center::UNKNOWN
-            && columns.query_order(slot) > self.query_order
-            && !self.index.tables.partition(entry).has_copies(slot);
         if self.own.is_some_and(|(at, _)| at == entry)
+            || searches_later(self.index.tables.partition(entry), slot, self.query_order)
             || !columns.is_center(slot)
-                && (searches_later || self.is_covered(center) || self.is_covered(columns.second_center(slot)))
+                && (self.is_covered(center) || self.is_covered(columns.second_center(slot)))
         {
             return;
         }

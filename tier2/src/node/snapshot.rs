@@ -36,7 +36,7 @@ pub(crate) const SNAPSHOT: &str = "snapshot.dat";
 const UNFINISHED: &str = "snapshot.new";
 
 /// "doppel", tier 2, and the version of the layout.
-const MAGIC: [u8; 24] = *b"doppel tier2 snapshot 5\n";
+const MAGIC: [u8; 24] = *b"doppel tier2 snapshot 6\n";
 
 /// The moment of each range.
 pub(super) type SnapshotMoments = BTreeMap<RangeId, LogPosition>;
@@ -94,7 +94,9 @@ impl From<io::Error> for TableSnapshotError {
 pub(super) struct SnapshotStatus {
     pub(super) moments: SnapshotMoments,
     /// Thread that syncs the file and renames it. Returns the moments if it succeeds.
-    finishing: Option<JoinHandle<Option<SnapshotMoments>>>,
+    finishing: Option<JoinHandle<io::Result<SnapshotMoments>>>,
+    /// Why the last snapshot is not on disk.
+    failure: Option<String>,
 }
 
 impl SnapshotBasis {
@@ -125,10 +127,16 @@ impl SnapshotStatus {
     /// Notes whether the snapshot that is being synced is on disk by now. If `wait`, waits for it.
     fn update(&mut self, wait: bool) {
         if let Some(finishing) = self.finishing.take_if(|finishing| wait || finishing.is_finished()) {
-            match finishing.join() {
-                Ok(Some(moments)) => self.moments = moments,
-                Ok(None) => {}
-                Err(_) => tracing::error!("the thread that syncs a snapshot ended in a panic"),
+            self.failure = match finishing.join() {
+                Ok(Ok(moments)) => {
+                    self.moments = moments;
+                    None
+                }
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => {
+                    tracing::error!("the thread that syncs a snapshot ended in a panic");
+                    Some("the thread that syncs it ended in a panic".to_owned())
+                }
             }
         }
     }
@@ -145,6 +153,13 @@ impl LocalNode {
     /// Waits until a written snapshot is on disk.
     pub(crate) fn finish_snapshot(&self) {
         lock(&self.saved).update(true);
+    }
+
+    /// Waits until a written snapshot is on disk, and returns why it is not.
+    pub(crate) fn snapshot_failure(&self) -> Option<String> {
+        let mut saved = lock(&self.saved);
+        saved.update(true);
+        saved.failure.clone()
     }
 
     /// Writes a snapshot, and starts a thread that syncs it.
@@ -179,17 +194,14 @@ impl LocalNode {
         let path = self.config.dir.join(SNAPSHOT);
         let finish = move || {
             lower_priority(LoweredPriority::BelowAll);
-            match put(&file, own.as_deref(), &new, &path) {
-                Ok(()) => Some(moments),
-                Err(error) => {
-                    tracing::warn!(
-                        path = %path.display(),
-                        %error,
-                        "cannot sync a snapshot; the next start uses the previous one"
-                    );
-                    None
-                }
-            }
+            let put = put(&file, own.as_deref(), &new, &path).inspect_err(|error| {
+                tracing::warn!(
+                    path = %path.display(),
+                    %error,
+                    "cannot sync a snapshot; the next start uses the previous one"
+                );
+            });
+            put.map(|()| moments)
         };
         let thread = std::thread::Builder::new().name("tier2-snapshot".to_owned()).spawn(finish);
         lock(&self.saved).finishing = Some(thread.map_err(failed)?);

@@ -14,8 +14,8 @@ use doppel_protocol::{ContentSource, IndexCommand, IndexError, MappingApi, Searc
 use tempfile::TempDir;
 
 use super::model::{Components, Pages, check_pair, page, signature_of, text};
+use super::reference::Exhaustive;
 use super::source::{Source, orders};
-use crate::reference::{Exhaustive, PairRule};
 use crate::{Config, Error, Tier2};
 
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -150,11 +150,7 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     let (tier2, answers) = open(Config { partitions: Some(12), ..Config::new(dir.path(), policy) }, &pages);
     let all = Arc::<Mutex<Vec<SearchResult>>>::default();
     let taken = Arc::clone(&all);
-    let reference = Exhaustive::new(
-        policy,
-        PairRule::Linked,
-        Box::new(move |results| taken.lock().unwrap().extend(results)),
-    );
+    let reference = Exhaustive::new(policy, Box::new(move |results| taken.lock().unwrap().extend(results)));
     reference.submit(orders(0, commands.clone())).unwrap();
     tier2.submit(orders(0, commands)).unwrap();
     tier2.flush_batch().unwrap();

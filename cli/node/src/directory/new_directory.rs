@@ -135,7 +135,24 @@ impl NewDirectory {
         self.dir.join(UNFINISHED).join(TIER1)
     }
 
-    /// Folder into which the caller may write tier 2.
+    /// Creates the empty folder into which the caller writes tier 2, and returns its path. Replaces a folder that
+    /// was created before. An interruption removes the folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be created.
+    pub fn create_tier2(&self) -> anyhow::Result<PathBuf> {
+        let create = || {
+            let tier2 = self.tier2();
+            if tier2.exists() {
+                fs::remove_dir_all(&tier2)?;
+            }
+            fs::create_dir(&tier2).map(|()| tier2)
+        };
+        let created = interrupt::create_removable(create);
+        created.with_context(|| format!("cannot write {}", self.dir.display()))
+    }
+
+    /// Path of the folder of tier 2.
     pub fn tier2(&self) -> PathBuf {
         self.dir.join(UNFINISHED).join(TIER2)
     }

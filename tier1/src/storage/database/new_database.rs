@@ -12,12 +12,13 @@ use std::thread::JoinHandle;
 
 use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_model::signature::Signature;
+use doppel_protocol::LogPosition;
 
 use super::checkpoint::Checkpoint;
 use super::mover::new_log;
 use super::open::{SIGNATURES, directory};
 use crate::storage::files::sync_directory;
-use crate::storage::log::SequencedPosition;
+use crate::storage::log::{LogId, SequencedPosition};
 use crate::storage::signatures::{SEGMENT_BYTES, SignatureId, SignatureStore};
 use crate::storage::store::{Sled, Store, StoreError};
 
@@ -31,6 +32,8 @@ const SYNC_BYTES: usize = 32 << 20;
 /// A database that is being created.
 pub(crate) struct NewDatabase {
     dir: PathBuf,
+    /// The log that the first start will begin.
+    log: LogId,
     rows: Sled,
     signatures: Arc<SignatureStore>,
     /// Bytes of signatures that are not yet written, and written bytes for which no sync was requested.
@@ -59,7 +62,18 @@ impl NewDatabase {
         let files = directory(dir, SIGNATURES)?;
         let signatures = Arc::new(SignatureStore::open(Box::new(files), &[], 0, None, SEGMENT_BYTES)?);
         let syncer = Syncer::start(Arc::clone(&signatures))?;
-        Ok(Self { dir: dir.to_owned(), rows, signatures, unwritten: 0, unsynced: 0, syncer })
+        let (dir, log) = (dir.to_owned(), new_log());
+        Ok(Self { dir, log, rows, signatures, unwritten: 0, unsynced: 0, syncer })
+    }
+
+    /// Returns the position before the first record of the log. The database has all rows up to there.
+    pub(crate) fn log_position(&self) -> LogPosition {
+        LogPosition { log: self.log.0, epoch: 0, index: 0, hash: 0 }
+    }
+
+    /// Returns the directory of the database.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Adds a signature that the database does not have yet.
@@ -102,15 +116,15 @@ impl NewDatabase {
     }
 
     /// Completes the database. No row names `unused` bytes of the signatures. The database is on disk on
-    /// return.
-    pub(crate) fn finish(self, unused: u64) -> Result<(), StoreError> {
-        let Self { dir, rows, signatures, syncer, .. } = self;
+    /// return. Returns its signatures, which can still be read.
+    pub(crate) fn finish(self, unused: u64) -> Result<Arc<SignatureStore>, StoreError> {
+        let Self { dir, log, rows, signatures, syncer, .. } = self;
         syncer.stop()?;
         signatures.write(true)?;
         signatures.note_unused(unused);
         rows.flush()?;
         let checkpoint = Checkpoint {
-            log: new_log(),
+            log,
             reached: SequencedPosition::default(),
             signatures: signatures.checkpoints(),
             compacted_bytes: signatures.compacted_bytes(),
@@ -119,7 +133,19 @@ impl NewDatabase {
         rows.commit(vec![checkpoint.write()?])?;
         rows.flush()?;
         drop(rows);
-        sync_directory(&dir)
+        // Without a `snap.*` file, sled scans its whole file when it opens the database, and then writes one.
+        // Opening the database here spares the first server the scan. An interruption may have removed the
+        // database, and opening it would create it again.
+        if Sled::is_in(&dir) {
+            match Sled::open_to_fill(&dir) {
+                Ok(rows) => rows.flush()?,
+                // A thread of sled still holds the file, or the disk is full. The first server scans the file.
+                Err(StoreError::InUse | StoreError::DiskFull) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        sync_directory(&dir)?;
+        Ok(signatures)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Keys are hashed to 36 bits, and only the hashes are stored. Two keys with the same hash share a bucket. This
 //! can only propose a candidate in vain, because the search checks the signatures for a common band.
 
+mod filling;
 mod ordered_table;
 
 use std::io;
@@ -129,6 +130,8 @@ pub(crate) struct CandidateTables {
     buckets: Buckets,
     /// Lists that have become crowded.
     crowded: Vec<CrowdedList>,
+    /// Hashes and slots of all keys so far, by table, while the tables are [filled](Self::begin_filling).
+    collected: Option<[Vec<u64>; TABLES]>,
 }
 
 impl CandidateTables {
@@ -137,6 +140,7 @@ impl CandidateTables {
             tables: std::array::from_fn(|_| OrderedTable::default()),
             buckets: Buckets::default(),
             crowded: Vec::new(),
+            collected: None,
         }
     }
 
@@ -157,6 +161,12 @@ impl CandidateTables {
 
     /// Adds an entry that is younger than all others.
     pub(crate) fn insert(&mut self, keys: &EntryKeys, slot: u32) {
+        if let Some(collected) = &mut self.collected {
+            for key in keys {
+                collected[usize::from(key.table)].push(u64::from(key.hash) << 32 | u64::from(slot));
+            }
+            return;
+        }
         self.prefetch(keys);
         for key in keys {
             let table = &mut self.tables[usize::from(key.table)];

@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use doppel_model::Tau;
-use doppel_model::pairwise::family::keys::{KeyMaker, MemberDifferences, may_find_keys};
+use doppel_model::pairwise::family::keys::{KeyMaker, MemberDifferences, may_have_keyed_partner};
 use doppel_model::pairwise::family::shape::MemberShape;
 use doppel_model::pairwise::family::{FamilyOrder, least_differences};
 use doppel_model::signature::Signature;
@@ -152,7 +152,7 @@ impl Families {
         bands: &EntryKeys,
     ) -> EntryKeys {
         let mut keys = EntryKeys::new();
-        let tau = tau.filter(|tau| !self.is_empty() && may_find_keys(*tau, signature.size()));
+        let tau = tau.filter(|tau| !self.is_empty() && may_have_keyed_partner(*tau, signature.size()));
         let Some(tau) = tau else { return keys };
         for family in self.families_of(bands) {
             let differences = MemberDifferences::of(signature, &self.orders[family as usize], tau);
@@ -162,7 +162,7 @@ impl Families {
         keys
     }
 
-    /// Adds the keys of a content in a family to `keys`.
+    /// Creates a maker that appends the keys of a content in a family to `keys`.
     fn key_maker(
         &self,
         family: u32,

@@ -8,9 +8,9 @@ use std::collections::BinaryHeap;
 
 use doppel_model::InsertSeq;
 
-use super::ActiveSearch;
 use super::cursor::Cursor;
 use super::findings::ListVisits;
+use super::{ActiveSearch, SKIPS_PER_VISIT, without_leading_owed};
 use crate::node::partition::buckets::BucketVisits;
 use crate::node::partition::candidates::CrowdedList;
 use crate::node::partition::columns::Columns;
@@ -42,8 +42,8 @@ impl<'i> ActiveSearch<'i, '_> {
         let tables = &self.index.tables;
         let bands = tables.band_keys(self.signature);
         let mut cursors = Vec::new();
-        let (policy, own, bitmap, visited) =
-            (tables.policy, self.signature.size(), self.bitmap, self.visited);
+        let (policy, own, bitmap, visited, query_order) =
+            (tables.policy, self.signature.size(), self.bitmap, self.visited, self.query_order);
         let findings = &mut self.findings;
         // Looking up a family key costs as much as rejecting a candidate.
         let (mut cost, mut tests) = (0, 0);
@@ -70,6 +70,9 @@ impl<'i> ActiveSearch<'i, '_> {
                     }
                     let is_visited = |slot: &u32| columns.insert_seq(*slot) <= visited;
                     let slots = &list.slots[list.slots.partition_point(is_visited)..];
+                    let all = slots.len();
+                    let slots = without_leading_owed(host, slots, query_order);
+                    cost += (all - slots.len()) / SKIPS_PER_VISIT;
                     let Some(first) = slots.first() else { return };
                     let mut visits = BucketVisits::default();
                     let large = Some(findings.list_visits.len() as u32);

@@ -1,6 +1,7 @@
 //! The keys under which entries are listed, and those that a search looks up.
 
 use doppel_model::signature::Signature;
+use rayon::ThreadPool;
 
 use super::IndexTables;
 use crate::node::partition::candidates::{self, EntryKeys};
@@ -27,6 +28,17 @@ impl IndexTables {
     ) -> EntryKeys {
         let families = &self.partitions[partition.index()].families;
         families.search_keys(self.policy.metric(), self.band_seed, signature, bands)
+    }
+
+    /// Begins to insert the entries of a store into empty partitions. No search finds them until
+    /// [`end_filling`](Self::end_filling).
+    pub(crate) fn begin_filling(&mut self) {
+        self.partitions.iter_mut().for_each(|partition| partition.candidates.begin_filling());
+    }
+
+    /// Ends filling the partitions.
+    pub(crate) fn end_filling(&mut self, pool: Option<&ThreadPool>) {
+        self.partitions.iter_mut().for_each(|partition| partition.candidates.end_filling(pool));
     }
 
     /// The keys of the bands of a signature.

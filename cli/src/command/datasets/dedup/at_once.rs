@@ -25,10 +25,13 @@ use doppel_node::directory::manifest::{Manifest, ManifestRequest};
 use doppel_node::directory::named_by;
 use doppel_node::directory::new_directory::{NewDirectory, WHOLE};
 use doppel_node::directory::policy_tables;
-use doppel_node::engine::{CollectionRequest, DEFAULTS};
+use doppel_node::engine::{self, CollectionRequest, DEFAULTS};
+use doppel_terminal::output::say;
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
-use doppel_tier1::bulk::{Bulk, BulkConfig, BulkOutput, GroupedCollection, PageWithContent, Unit};
+use doppel_tier1::bulk::{
+    Bulk, BulkConfig, BulkOutput, GroupedCollection, NewContents, PageWithContent, Unit,
+};
 use serde::Serialize;
 
 use super::report_plan::ReportData;
@@ -46,6 +49,8 @@ const NOT_WRITTEN: &str =
 struct GroupedInput {
     ingest: IngestSummary,
     grouped: GroupedCollection,
+    /// Contents of the new databases, for the index. `None` if no directory is made.
+    contents: Option<NewContents>,
     accounts: Accounts,
     weights: Weights,
     /// Names of the records, if output lines name them.
@@ -124,8 +129,16 @@ impl Dedup {
             interrupt::set_message(BEGINS_ANEW)?;
             return Ok(self.answer(read, begin, (&signer, config.unit), None));
         }
+        let spinner = progress::waiting("indexing");
+        let contents = read.contents.take().context("the new directory has no contents")?;
+        let dimensions = self.engine.tuning.dimensions;
+        if let Err(error) = engine::write_index(&new.create_tier2()?, &manifest, dimensions, contents) {
+            say!("doppel: WARNING: {error:#}. The next start of the collection makes the index");
+            new.create_tier2()?;
+        }
         let marked = doppel_tier2::check::mark(&new.tier2());
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
+        spinner.finish_and_clear();
         if let Some(tables) = signer.tables() {
             policy_tables::write(&new.tables(), tables)?;
         }
@@ -207,7 +220,7 @@ impl Dedup {
             }
         }
         let spinner = progress::waiting("grouping");
-        let grouped = bulk.finish()?;
+        let (grouped, contents) = bulk.finish_with_contents()?;
         spinner.finish_and_clear();
         let annotate = names.as_ref().filter(|_| self.results.annotate);
         let decisions = results.map(|results| results.decide(&grouped, config.unit, annotate)).transpose()?;
@@ -218,7 +231,7 @@ impl Dedup {
         if let Some(decisions) = &decisions {
             accounts.keep_originals(decisions.originals());
         }
-        Ok(GroupedInput { ingest, grouped, accounts, weights, names, decisions, ended })
+        Ok(GroupedInput { ingest, grouped, contents, accounts, weights, names, decisions, ended })
     }
 
     /// Unit of judging: pages if the versions of each URL are folded, else records.
@@ -240,7 +253,7 @@ impl Dedup {
         plan: Option<&Plan>,
     ) -> DedupOutcome {
         let elapsed = begin.elapsed();
-        let GroupedInput { ingest, grouped, accounts, weights, names, decisions, ended: _ } = read;
+        let GroupedInput { ingest, grouped, accounts, weights, names, decisions, .. } = read;
         let grouped = &grouped;
         let write = |out: &mut dyn Write| {
             for page in grouped.pages_with_contents() {

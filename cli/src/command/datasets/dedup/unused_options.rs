@@ -1,17 +1,16 @@
-//! Finds options that have no effect in a run. A run that groups all pages at once has no index, no pending
-//! pages, and no retention.
+//! Finds options that have no effect in a run. A run that groups all pages at once has no pending pages and no
+//! retention. Of its index only the number of dimensions can be chosen.
 
 use super::Dedup;
 use crate::given_options::listed;
 
 /// Options that have an effect only in a stored collection or if pages are recorded one by one.
-const OF_COLLECTIONS: [&str; 3] = ["shards", "ranges", "detect-language"];
+const OF_COLLECTIONS: [&str; 4] = ["shards", "ranges", "dimensions", "detect-language"];
 
 /// Options that have an effect only if pages are recorded one by one.
-const OF_RECORDING: [&str; 10] = [
+const OF_RECORDING: [&str; 9] = [
     "index-nodes",
     "partitions",
-    "dimensions",
     "snapshot-every",
     "pending-max",
     "low-cohesion-percent",

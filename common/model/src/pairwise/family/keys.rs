@@ -31,7 +31,7 @@ use crate::{Tau, stable_hash64_seeded};
 /// The largest number of common differences that a family key names.
 const DEPTH_MAX: u32 = 8;
 
-/// The largest number of keys of an entry.
+/// The largest number of keys of an entry in one family.
 const KEYS_MAX: usize = 512;
 
 /// A content that may differ from a near-duplicate in more hashes than this has no keys, because it would have too
@@ -92,14 +92,14 @@ pub struct KeyMaker<S, A> {
     /// Whether the list of a key is split.
     is_split: S,
     /// Takes the keys.
-    add: A,
+    sink: A,
     /// How many keys were made.
     count: usize,
 }
 
 /// Whether a content of `size` hashes may have a near-duplicate that has family keys.
 #[must_use]
-pub fn may_find_keys(tau: Tau, size: u32) -> bool {
+pub fn may_have_keyed_partner(tau: Tau, size: u32) -> bool {
     let smallest = (u64::from(size) * tau.numerator()).div_ceil(Tau::DENOMINATOR) as u32;
     differing_max(tau, smallest, largest_partner(tau, smallest)) <= DIFFERING_MAX
 }
@@ -148,12 +148,14 @@ impl Branch {
 }
 
 impl<S: Fn(u64) -> bool, A: FnMut(u64)> KeyMaker<S, A> {
-    /// Makes keys of a family, and gives them to `add`. `is_split` says whether the list of a key is split.
-    pub fn new(family: u32, seed: u64, is_split: S, add: A) -> Self {
-        Self { family, seed, is_split, add, count: 0 }
+    /// Creates a maker of the keys of a family. It passes them to `sink`. `is_split` says whether the list of a key
+    /// is split.
+    pub fn new(family: u32, seed: u64, is_split: S, sink: A) -> Self {
+        Self { family, seed, is_split, sink, count: 0 }
     }
 
-    /// Adds the keys of an entry. Returns `false` if there are too many. Some may have been added then.
+    /// Adds the keys of an entry. Returns `false` if there are too many. The caller then discards those that were
+    /// added.
     pub fn add_entry_keys(&mut self, of: &MemberDifferences) -> bool {
         if of.differing_max > DIFFERING_MAX {
             return false;
@@ -247,14 +249,14 @@ impl<S: Fn(u64) -> bool, A: FnMut(u64)> KeyMaker<S, A> {
 
     fn add_branch(&mut self, branch: Branch) {
         self.count += 1;
-        (self.add)(branch.parent);
+        (self.sink)(branch.parent);
     }
 
     /// Adds the key of the contents that need no common difference after those that lead to a branch.
     fn add_end(&mut self, at: Branch) {
         self.count += 1;
         let hash = self.hash(at.parent, END);
-        (self.add)(hash);
+        (self.sink)(hash);
     }
 
     /// The root of the lists of rare differences.

@@ -1,7 +1,7 @@
 //! The definition of tier 2's answers, implemented by comparing every content with every other.
 //!
-//! [`Exhaustive`] implements the same trait as the index, so tests can run any user of tier 2 with either.
-//! Its answers contain all partners of a page. Each search costs one comparison per stored page.
+//! [`Exhaustive`] implements the same trait as the index, so a test can ask both. Its answers contain all partners of
+//! a page. Each search costs one comparison per stored page.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,40 +15,24 @@ use doppel_protocol::{
 };
 
 /// Receives the results of searches.
-pub type ResultSink = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
-
-/// Which pairs the answers contain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PairRule {
-    /// Pairs that groups are made of ([`Policy::linked`]).
-    Linked,
-    /// All similar pairs, even without a band in common. The additional pairs are those that the bands miss.
-    Similar,
-}
+type ResultSink = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
 
 /// Compares each searched page with every stored page, at once and on the thread of the caller.
-pub struct Exhaustive {
+pub(super) struct Exhaustive {
     policy: Policy,
-    rule: PairRule,
     answer: ResultSink,
     stored: Mutex<Vec<(PageId, Arc<Signature>)>>,
 }
 
 impl Exhaustive {
     /// Creates an empty collection.
-    #[must_use]
-    pub fn new(policy: Policy, rule: PairRule, answer: ResultSink) -> Self {
-        Self { policy, rule, answer, stored: Mutex::default() }
+    pub(super) fn new(policy: Policy, answer: ResultSink) -> Self {
+        Self { policy, answer, stored: Mutex::default() }
     }
 
-    /// Whether the rule links two contents.
-    #[must_use]
-    pub fn is_linked(&self, a: &Signature, b: &Signature) -> bool {
-        match self.rule {
-            // `similar` is cheap and rejects most pairs.
-            PairRule::Linked => self.policy.similar(a, b) && self.policy.linked(a, b),
-            PairRule::Similar => self.policy.similar(a, b),
-        }
+    fn is_linked(&self, a: &Signature, b: &Signature) -> bool {
+        // `similar` is cheap and rejects most pairs.
+        self.policy.similar(a, b) && self.policy.linked(a, b)
     }
 
     fn stored(&self) -> MutexGuard<'_, Vec<(PageId, Arc<Signature>)>> {
