@@ -19,13 +19,13 @@
 
 mod shared_keys;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use doppel_model::pairwise::{Comparison, Key, Policy};
+use doppel_model::pairwise::{Comparison, Key, Policy, Similarity};
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{Tau, UnionFind};
+use hashbrown::HashMap;
 
 use shared_keys::SharedKeys;
 
@@ -177,9 +177,24 @@ impl<'r, E> Stars<'r, E> {
 
     /// Whether two contents can be similar according to their sizes and bitmaps.
     fn may_be_similar(&self, a: usize, b: usize) -> bool {
+        let (a_size, b_size) = (self.bitmaps[a].0, self.bitmaps[b].0);
+        self.policy.admits(self.shared_max(a, b), a_size, b_size)
+    }
+
+    /// The most shingles that two contents can share according to their sizes and bitmaps.
+    fn shared_max(&self, a: usize, b: usize) -> u32 {
         let ((a, a_bitmap), (b, b_bitmap)) = (&self.bitmaps[a], &self.bitmaps[b]);
-        let shared_max = parity::shared_max(*a, *b, parity::differing(a_bitmap, b_bitmap));
-        self.policy.admits(shared_max, *a, *b)
+        parity::shared_max(*a, *b, parity::differing(a_bitmap, b_bitmap))
+    }
+
+    /// A lower bound of the distance of two contents. `None` if they may be similar, or if the center's bitmap is
+    /// unknown.
+    fn distance_by_bitmaps(&self, number: usize, center: usize) -> Option<u64> {
+        let (a, b, shared) =
+            (self.bitmaps[number].0, self.bitmaps[center].0, self.shared_max(number, center));
+        let of = (a + b).saturating_sub(shared);
+        let is_far = b > 0 && !self.policy.admits(shared, a, b);
+        is_far.then(|| Similarity { shared, of }.distance(PARTS).0)
     }
 
     /// The keys of a signature.
@@ -250,13 +265,15 @@ impl<'r, E> Stars<'r, E> {
         let mut centers: HashMap<usize, u64> = HashMap::new();
         let keys = std::mem::take(&mut self.keys);
         let mut last_compared = vec![None; self.rays.len()];
+        // Keys whose contents are all in one component.
+        let mut is_connected = vec![false; keys.len()];
         for number in 0..self.rays.len() {
             let Some(signature) = self.comparable(number)? else { continue };
             centers.clear();
             for key in self.keys_of(&signature) {
-                let Some(at) = keys.find(key) else { continue };
+                let Some(at) = keys.find(key).filter(|at| !is_connected[*at]) else { continue };
                 let known = (&mut centers, &mut *last_compared);
-                self.link_by_key(number, &signature, keys.contents(at), apart, known)?;
+                is_connected[at] = self.link_by_key(number, &signature, keys.contents(at), apart, known)?;
             }
         }
         Ok(())
@@ -265,7 +282,7 @@ impl<'r, E> Stars<'r, E> {
     /// Joins the star of a content with the stars of `others`, which share a key with the content, if they
     /// are linked. `apart` is the distance from which on two contents are not linked. `centers` has lower
     /// bounds of the content's distance to other centers. `last_compared` names, for each other content, the
-    /// last content that it was compared with.
+    /// last content that it was compared with. Returns whether all these stars are in one component now.
     fn link_by_key(
         &mut self,
         number: usize,
@@ -273,8 +290,9 @@ impl<'r, E> Stars<'r, E> {
         others: &[u32],
         apart: u64,
         (centers, last_compared): (&mut HashMap<usize, u64>, &mut [Option<usize>]),
-    ) -> Result<(), E> {
-        let Some(own) = self.rays[number] else { return Ok(()) };
+    ) -> Result<bool, E> {
+        let Some(own) = self.rays[number] else { return Ok(false) };
+        let mut is_connected = true;
         let center_of = |rays: &[Option<Ray>], other: u32| rays[other as usize].map(|ray| ray.center);
         let mut rest = others;
         while let Some(&next) = rest.first() {
@@ -292,22 +310,23 @@ impl<'r, E> Stars<'r, E> {
                 // Without a metric, the center's distance excludes no content.
                 None if self.policy.metric().is_none() => 0,
                 None => {
-                    let comparison = match self.cache.get(center)? {
-                        None => None,
-                        Some(candidate) => {
-                            let comparison = self.policy.compare(signature, &candidate);
-                            if comparison.similar && self.policy.linked(signature, &candidate) {
-                                self.linked.union(own.center, center);
-                                continue;
+                    let at_least = match self.distance_by_bitmaps(number, center) {
+                        Some(distance) => distance,
+                        None => match self.cache.get(center)? {
+                            // The center's signature is gone: no content of the star is excluded.
+                            None => 0,
+                            Some(candidate) => {
+                                let comparison = self.policy.compare(signature, &candidate);
+                                if comparison.similar && self.policy.linked(signature, &candidate) {
+                                    self.linked.union(own.center, center);
+                                    continue;
+                                }
+                                // If the two are similar but share no key, no content is excluded, either.
+                                let distance = || comparison.similarity.distance(PARTS).0;
+                                if comparison.similar { 0 } else { distance() }
                             }
-                            Some(comparison)
-                        }
+                        },
                     };
-                    // The center's signature is gone, or the two are similar but share no key: no content of
-                    // the star is excluded.
-                    let at_least = comparison
-                        .filter(|comparison| !comparison.similar)
-                        .map_or(0, |comparison| comparison.similarity.distance(PARTS).0);
                     centers.insert(center, at_least);
                     at_least
                 }
@@ -333,8 +352,9 @@ impl<'r, E> Stars<'r, E> {
                     break;
                 }
             }
+            is_connected &= self.linked.root(center) == self.linked.root(own.center);
         }
-        Ok(())
+        Ok(is_connected)
     }
 
     /// Returns the components: first the component of `first`, then by descending size and by number.

@@ -34,6 +34,11 @@ impl SharedKeys {
         this
     }
 
+    /// Number of shared keys.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Index of a key. `None` if fewer than two contents have the key.
     pub(super) fn find(&self, key: Key) -> Option<usize> {
         self.keys.binary_search(&key).ok()
