@@ -507,8 +507,9 @@ fn options_that_have_no_effect_are_named() {
     assert!(says(&index).contains(listed));
     let (made, recorded) = (data("made"), data("recorded"));
     assert!(
-        says(&[&index[..], &["--data", &made]].concat()).contains(listed),
-        "grouping at once ignores these options also when it creates a directory"
+        says(&[&index[..], &["--data", &made]].concat())
+            .contains("--index-nodes and --partitions have no effect"),
+        "a new directory gets an index of one node with the default partitions"
     );
     assert!(
         !says(&[&index[..], &["--data", &made]].concat()).contains("no effect"),
