@@ -4,8 +4,8 @@
 
 DIR is a data directory, and URL a page in it. For each start, one line is printed: the seconds until the first answer
 to a question for the status of the page, those until a new page is decided, and the server's memory 60 s after the
-start. The question is asked every 20 ms, and then for the new page every 50 ms. The server is stopped after each
-measurement, so that the next start finds the files of a clean stop.
+start. The question is asked every 20 ms, and then for the new page every 50 ms. A start takes at least 60 s. The
+server is stopped after each one, so that the next start finds the files of a clean stop.
 """
 
 import argparse

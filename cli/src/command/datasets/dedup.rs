@@ -58,8 +58,8 @@ use report_plan::ReportPlan;
 /// the command learns them from the inputs, which it then reads twice. The summary names the tables. With
 /// --data they are stored and never change.
 ///
-/// The options for shards, ranges and languages have an effect only with --data or --incremental. The options
-/// for partitions, dimensions, nodes, snapshots, pending pages, cohesion and retention have an effect only if
+/// The options for shards, ranges, dimensions and languages have an effect only with --data or --incremental. The
+/// options for partitions, nodes, snapshots, pending pages, cohesion and retention have an effect only if
 /// pages are recorded one by one. The command names given options that have no effect.
 #[derive(Debug, Args)]
 #[command(after_help = "\

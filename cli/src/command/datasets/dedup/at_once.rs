@@ -129,16 +129,6 @@ impl Dedup {
             interrupt::set_message(BEGINS_ANEW)?;
             return Ok(self.answer(read, begin, (&signer, config.unit), None));
         }
-        let spinner = progress::waiting("indexing");
-        let contents = read.contents.take().context("the new directory has no contents")?;
-        let dimensions = self.engine.tuning.dimensions;
-        if let Err(error) = engine::write_index(&new.create_tier2()?, &manifest, dimensions, contents) {
-            say!("doppel: WARNING: {error:#}. The next start of the collection makes the index");
-            new.create_tier2()?;
-        }
-        let marked = doppel_tier2::check::mark(&new.tier2());
-        marked.with_context(|| format!("cannot write {}", dir.display()))?;
-        spinner.finish_and_clear();
         if let Some(tables) = signer.tables() {
             policy_tables::write(&new.tables(), tables)?;
         }
@@ -152,6 +142,17 @@ impl Dedup {
         let list = new.ingested();
         let ended = std::mem::take(&mut read.ended);
         ingested::write_new(&list, &ended).with_context(|| format!("cannot write {}", list.display()))?;
+        // The index comes last, because the collection is whole without it if the disk is full.
+        let spinner = progress::waiting("indexing");
+        let contents = read.contents.take().context("the new directory has no contents")?;
+        let dimensions = self.engine.tuning.dimensions;
+        if let Err(error) = engine::write_index(&new.create_tier2()?, &manifest, dimensions, contents) {
+            say!("doppel: WARNING: {error:#}. The next start of the collection makes the index");
+            new.create_tier2()?;
+        }
+        let marked = doppel_tier2::check::mark(&new.tier2());
+        marked.with_context(|| format!("cannot write {}", dir.display()))?;
+        spinner.finish_and_clear();
         new.finish(&manifest, if plan.writes() { NOT_WRITTEN } else { WHOLE })?;
         Ok(self.answer(read, begin, (&signer, config.unit), Some(plan)))
     }
