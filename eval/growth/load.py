@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from server import free_port, processor_seconds, resident_megabytes, wait_until_ready
+from server import free_port, processor_seconds, resident_megabytes, running, wait_until_ready
 
 
 def steps(path: Path, size: int) -> Iterator[list[str]]:
@@ -33,10 +33,7 @@ def steps(path: Path, size: int) -> Iterator[list[str]]:
 def measure(program: str, path: Path, step: int, options: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="doppel-growth") as name:
         folder, port = Path(name), free_port()
-        with (folder / "log").open("w") as log:
-            command = [program, "serve", "--data", str(folder / "data"), "--listen", f"127.0.0.1:{port}", *options]
-            server = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
+        with (folder / "log").open("wb") as log, running(program, folder / "data", port, log, options) as server:
             wait_until_ready(server, port)
             costs, pages = [], 0
             print(f"{'pages':>9} {'us/page':>8} {'pages/s':>8} {'MB':>6}")
@@ -54,13 +51,6 @@ def measure(program: str, path: Path, step: int, options: list[str]) -> None:
                 print(f"{pages:>9} {costs[-1]:>8.0f} {speed:>8.0f} {resident_megabytes(server.pid):>6}", flush=True)
             if costs:
                 print(f"the last step costs {costs[-1] / costs[0]:.2f} times as much as the first")
-        finally:
-            server.terminate()
-            try:
-                server.wait(timeout=60)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
 
 
 def main() -> None:

@@ -4,7 +4,10 @@ import os
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 def free_port() -> int:
@@ -35,3 +38,19 @@ def wait_until_ready(server: subprocess.Popen, port: int) -> None:
         except OSError:
             time.sleep(0.1)
     raise SystemExit("the server does not answer after 30 s")
+
+
+@contextmanager
+def running(program: str, folder: Path, port: int, log: IO[bytes], options: list[str]) -> Iterator[subprocess.Popen]:
+    """A server on a data directory, which is stopped at the end."""
+    command = [program, "serve", "--data", str(folder), "--listen", f"127.0.0.1:{port}", *options]
+    server = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield server
+    finally:
+        server.terminate()
+        try:
+            server.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()

@@ -10,7 +10,6 @@ server is stopped after each one, so that the next start finds the files of a cl
 
 import argparse
 import json
-import subprocess
 import tempfile
 import time
 import urllib.error
@@ -18,7 +17,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from server import free_port, resident_megabytes
+from server import free_port, resident_megabytes, running
 
 
 def ask(base: str, url: str) -> str | None:
@@ -54,32 +53,22 @@ def push(base: str, number: int) -> str:
 def measure(program: str, folder: Path, url: str, number: int) -> None:
     port = free_port()
     base = f"http://127.0.0.1:{port}"
-    with tempfile.TemporaryFile() as log:
-        start = time.monotonic()
-        command = [program, "serve", "--data", str(folder), "--listen", f"127.0.0.1:{port}"]
-        server = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            while ask(base, url) is None:
-                if server.poll() is not None:
-                    log.seek(0)
-                    raise SystemExit(f"the server ended:\n{log.read().decode()}")
-                time.sleep(0.02)
-            status = time.monotonic() - start
-            new = push(base, number)
-            while ask(base, new) in (None, "pending"):
-                if server.poll() is not None:
-                    raise SystemExit(f"the server ended with exit code {server.returncode}")
-                time.sleep(0.05)
-            decision = time.monotonic() - start
-            time.sleep(max(0.0, 60 - decision))
-            print(f"{status:>12.1f} {decision:>14.1f} {resident_megabytes(server.pid):>12}", flush=True)
-        finally:
-            server.terminate()
-            try:
-                server.wait(timeout=60)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
+    start = time.monotonic()
+    with tempfile.TemporaryFile() as log, running(program, folder, port, log, []) as server:
+        while ask(base, url) is None:
+            if server.poll() is not None:
+                log.seek(0)
+                raise SystemExit(f"the server ended:\n{log.read().decode()}")
+            time.sleep(0.02)
+        status = time.monotonic() - start
+        new = push(base, number)
+        while ask(base, new) in (None, "pending"):
+            if server.poll() is not None:
+                raise SystemExit(f"the server ended with exit code {server.returncode}")
+            time.sleep(0.05)
+        decision = time.monotonic() - start
+        time.sleep(max(0.0, 60 - decision))
+        print(f"{status:>12.1f} {decision:>14.1f} {resident_megabytes(server.pid):>12}", flush=True)
 
 
 def main() -> None:

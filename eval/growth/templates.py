@@ -18,7 +18,6 @@ function of its number. --shuffle writes the pages in another order.
 import argparse
 import json
 import random
-import sys
 
 WORDS = 100
 KINDS = ["own1", "own3", "own10", "half", "two", "fields"]
@@ -50,7 +49,6 @@ def main() -> None:
         random.Random(0).shuffle(numbers)
     for number in numbers:
         print(json.dumps({"id": number, "text": page(given.kind, number)}))
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -322,8 +322,7 @@ impl<'r, E> Stars<'r, E> {
                                     continue;
                                 }
                                 // If the two are similar but share no key, no content is excluded, either.
-                                let distance = || comparison.similarity.distance(PARTS).0;
-                                if comparison.similar { 0 } else { distance() }
+                                if comparison.similar { 0 } else { comparison.similarity.distance(PARTS).0 }
                             }
                         },
                     };

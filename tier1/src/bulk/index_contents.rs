@@ -40,7 +40,7 @@ pub(super) struct RangeSignatures {
 }
 
 impl NewContents {
-    /// Takes the signatures of all ranges, and all pages whose content has tokens in ascending order.
+    /// `pages` are all pages whose content has tokens, in ascending order.
     pub(super) fn new(
         map: RangeMap,
         ranges: Vec<RangeSignatures>,

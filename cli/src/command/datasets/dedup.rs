@@ -46,9 +46,9 @@ use report_plan::ReportPlan;
 /// directory is empty or missing, all pages are grouped at once. Two runs of the same command then give the
 /// same output, including the ids of groups. With --data, groups have other ids than without it. If a
 /// run is interrupted, the same command continues after the last file that was read to its end, or starts
-/// again (docs/reference/records.md). A new directory also gets snapshots of the
-/// index and of the status table, so the first `doppel serve` need not read all signatures and rows. A server with
-/// another number of --dimensions or with several --index-nodes builds the index again.
+/// again (docs/reference/records.md). A new directory also gets snapshots of the index and of the status table,
+/// so the first `doppel serve` need not read all signatures and rows. A server with another number of
+/// --dimensions or with several --index-nodes builds the index again.
 ///
 /// An existing collection is continued page by page. A file that the collection has read to its end is not
 /// read again while the file is unchanged, unless --kept, --removed or --report needs its records. If a file

@@ -5,8 +5,8 @@ use doppel_protocol::SignaturePlace;
 
 use super::SignatureId;
 
-/// Bits of a place below the segment, and bits of the segment below the range. A segment has at most 2^28
-/// bytes before its last signature, and a collection has at most 2^10 ranges.
+/// Number of bits of the offset, and of the number of the segment. A segment has at most 2^28 bytes before its
+/// last signature, and a collection has at most 2^10 ranges.
 const OFFSET_BITS: u32 = 28;
 const SEGMENT_BITS: u32 = 26;
 
