@@ -220,7 +220,7 @@ fn content(page: u64) -> Body {
     Body::Content(Arc::new(Builder::new().build(&tokens)))
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave(ranges: u16) {
     let store = Arc::new(Memory::default());

@@ -294,7 +294,7 @@ fn patiently<T>(ask: impl Fn() -> Result<T, PeerError>) -> Result<T, PeerError> 
     let began = Instant::now();
     loop {
         match ask() {
-            Err(PeerError::Unreachable { .. }) if began.elapsed() < Duration::from_secs(30) => {
+            Err(PeerError::Unreachable { .. }) if began.elapsed() < Duration::from_secs(120) => {
                 std::thread::sleep(Duration::from_millis(50));
             }
             answer => return answer,
@@ -326,7 +326,7 @@ fn replicas_state_their_age_and_questions_do_not_wait_for_a_hanging_node() {
     assert!(rows(ReadTarget::Owner).is_err() && rows(ReadTarget::Replica).is_err());
     assert_eq!(remote.rows(RANGE, &[vec![0]]), Ok(vec![None]));
     while rows(ReadTarget::Owner).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(20), "the node is never called again");
+        assert!(began.elapsed() < Duration::from_secs(120), "the node is never called again");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

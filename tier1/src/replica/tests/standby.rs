@@ -57,7 +57,7 @@ fn a_standby_with_settlement_log_reports_as_well() {
     owner.take_over().unwrap();
     scope(|scope| {
         let (began, commit) = (Instant::now(), scope.spawn(|| owner.commit(1)));
-        while !commit.is_finished() && began.elapsed() < Duration::from_secs(10) {
+        while !commit.is_finished() && began.elapsed() < Duration::from_secs(60) {
             standby.replica.follow().unwrap();
             yield_now();
         }

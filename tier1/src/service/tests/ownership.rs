@@ -145,7 +145,7 @@ impl Process {
 
     /// Asserts that everything is decided in one group, and that the status table agrees with the rows.
     fn assert_at_rest(&self, pages: &[u64]) {
-        assert!(self.tier1.flush(PATIENCE * 3).unwrap());
+        assert!(self.tier1.flush(PATIENCE).unwrap());
         let ids: Vec<PageId> = pages.iter().map(|page| url(*page).id()).collect();
         let views: Vec<_> = self.tier1.pages(&ids).unwrap().into_iter().map(Option::unwrap).collect();
         let groups: HashSet<_> = views.iter().map(|view| view.line.group).collect();
@@ -289,7 +289,7 @@ fn no_page_is_lost_while_a_range_begins_and_ends() {
         submitters.into_iter().flat_map(|submitter| submitter.join().unwrap()).collect::<Vec<u64>>()
     });
     assert!(kept.iter().any(|page| process.is_moving(*page)), "{} pages", kept.len());
-    assert!(process.tier1.flush(PATIENCE * 3).unwrap());
+    assert!(process.tier1.flush(PATIENCE).unwrap());
     for page in kept {
         let view = process.tier1.pages(&[url(page).id()]).unwrap().remove(0);
         assert!(view.is_some_and(|view| view.line.status != Status::Pending), "{page}");

@@ -98,7 +98,7 @@ fn lost_messages_are_sent_again_and_short_answers_are_continued() {
     for page in 20..30 {
         submit(&tier1, page, 1, Body::Redirect(url(page % 12)));
     }
-    assert!(tier1.flush(PATIENCE * 3).unwrap());
+    assert!(tier1.flush(PATIENCE).unwrap());
     let pages: Vec<PageId> = (0..12).chain(20..30).map(|page| url(page).id()).collect();
     let views = tier1.pages(&pages).unwrap();
     let groups: std::collections::HashSet<_> = views.iter().flatten().map(|view| view.line.group).collect();

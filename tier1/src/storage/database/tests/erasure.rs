@@ -322,7 +322,7 @@ fn a_copied_purge_does_not_wait_for_a_move_if_an_erasure_is_already_recorded() {
         let (done, answer) = std::sync::mpsc::channel();
         let inner = &inner;
         scope.spawn(move || done.send(copy(inner, purged(3)).is_ok()));
-        let copied = answer.recv_timeout(Duration::from_secs(10));
+        let copied = answer.recv_timeout(Duration::from_secs(60));
         drop(moving);
         assert_eq!(copied, Ok(true));
     });
