@@ -18,6 +18,7 @@ mod accuracy {
     mod plan;
     mod rebalancer;
     mod redirects;
+    mod reference;
     mod templates;
     mod text;
 }

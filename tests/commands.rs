@@ -32,6 +32,7 @@ mod commands {
     mod queries;
     mod read_again;
     mod records;
+    mod reference;
     mod reports;
     mod results;
     mod revisits;

@@ -54,8 +54,8 @@ const CRATES: [(&str, &str, &[&str]); 27] = [
         "dataset",
         "cli/dataset",
         &[
-            "model", "text", "snapshot", "contract", "protocol", "crawls", "terminal", "inputs", "tier1",
-            "engine",
+            "model", "text", "snapshot", "contract", "protocol", "crawls", "terminal", "inputs", "join",
+            "tier1", "engine",
         ],
     ),
     (

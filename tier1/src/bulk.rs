@@ -58,7 +58,7 @@ use crate::storage::store::StoreError;
 use crate::storage::store::Write;
 pub use agreement::PairAgreement;
 use databases::NewDatabases;
-pub use grouped::{BulkGroup, GroupedCollection, NamedRecords, PageDecision, PageWithContent};
+pub use grouped::{BulkGroup, GroupedCollection, NamedRecord, NamedRecords, PageDecision, PageWithContent};
 pub use index_contents::NewContents;
 use resolution::ResolvedCollection;
 use rows::CollectionRows;
@@ -100,7 +100,7 @@ pub struct InputRecord {
     /// Whether the record stores no content of its own and refers to another record, as a revisit of a WARC
     /// does. Such a record never wins against a record that stores the content. Otherwise the content it
     /// refers to could be removed.
-    pub is_reference: bool,
+    pub refers_back: bool,
 }
 
 /// What to keep of a collection that is grouped at once.
@@ -222,6 +222,19 @@ impl Bulk {
     ) -> Result<SubmissionOutcome, BulkError> {
         let Self { versions, contents, sink, .. } = self;
         versions.submit(record, submission, &mut Intake { contents, sink })
+    }
+
+    /// Takes a protected record: it is kept in any case, and wins over every record that is not protected. It has
+    /// no line in the answer. Protected records are numbered in the order of the calls.
+    ///
+    /// Databases cannot store protected records, so a collection with databases must not have any.
+    ///
+    /// # Errors
+    /// Fails if the temporary file fails.
+    pub fn protect(&mut self, submission: Submission) -> Result<(), BulkError> {
+        debug_assert!(matches!(self.sink, SignatureSink::Answer(_)), "databases store no protected records");
+        let Self { versions, contents, sink, .. } = self;
+        versions.protect(submission, &mut Intake { contents, sink })
     }
 
     /// Iterates over the URLs of the live pages so far, in no particular order.

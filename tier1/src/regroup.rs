@@ -17,6 +17,7 @@
 //! parity bitmaps of the contents ([`shared_keys`]). If the bitmaps reject a pair, its signatures are not
 //! read.
 
+mod cover;
 mod shared_keys;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{Tau, UnionFind};
 use hashbrown::HashMap;
 
+pub(crate) use cover::{CoveredContents, cover};
 use shared_keys::SharedKeys;
 
 /// Memory limit of the cached signatures, in bytes.
@@ -90,27 +92,6 @@ fn components_within<'r, E>(
     stars.assign(first)?;
     stars.link()?;
     Ok(stars.components(first))
-}
-
-/// Returns the cover of the contents 0 to `count - 1`, which must be in the winner order. For each content
-/// that is a duplicate, the result has the first kept content that is similar to it, with the comparison. The
-/// result is `None` for a kept content and for a content without a signature.
-///
-/// The cover is the assignment of contents to stars: each content goes to the first center that is similar to
-/// it, and the centers are kept.
-///
-/// # Errors
-/// The errors of `read`.
-pub(crate) fn cover<E>(
-    policy: Policy,
-    count: usize,
-    read: &mut SignatureReader<'_, E>,
-) -> Result<Vec<Option<(usize, Comparison)>>, E> {
-    let cache = CachedSignatures { read, signatures: HashMap::new(), bytes: 0, limit: CACHE_BYTES_MAX };
-    let mut stars = Stars::new(policy, count, cache)?;
-    let mut cover = vec![None; count];
-    stars.assign_each(0, &mut |center, number, comparison| cover[number] = Some((center, *comparison)))?;
-    Ok(cover)
 }
 
 /// Unit of distances: a distance of 1 is this number.
@@ -206,7 +187,8 @@ impl<'r, E> Stars<'r, E> {
 
     /// Assigns the contents to stars, beginning with `first` as a center, and sorts the contents of each key.
     fn assign(&mut self, first: usize) -> Result<(), E> {
-        self.assign_each(first, &mut |_, _, _| ())?;
+        let centers = std::iter::once(first).chain(0..self.rays.len());
+        self.assign_each((centers, 0), &mut |_, _, _| ())?;
         let rays = &self.rays;
         self.keys.sort_contents_by(|number| {
             rays[number as usize].map(|ray| (ray.center, std::cmp::Reverse(ray.distance)))
@@ -214,15 +196,20 @@ impl<'r, E> Stars<'r, E> {
         Ok(())
     }
 
-    /// Like [`assign`](Self::assign), but does not sort the contents of the keys. Calls `each` for every
-    /// content that is not a center.
-    fn assign_each(&mut self, first: usize, each: &mut OnAssignment<'_>) -> Result<(), E> {
+    /// Like [`assign`](Self::assign), but does not sort the contents of the keys. Each of `centers` becomes a
+    /// center unless it belongs to a star already, and the first `fixed` contents in any case. Calls `each` for
+    /// every content that an earlier center is similar to.
+    fn assign_each(
+        &mut self,
+        (centers, fixed): (impl Iterator<Item = usize>, usize),
+        each: &mut OnAssignment<'_>,
+    ) -> Result<(), E> {
         let mut assigned = vec![false; self.rays.len()];
         // The last center that has each content as a candidate, so that a content becomes a candidate once.
         let mut last_center = vec![None; self.rays.len()];
         let mut candidates: Vec<usize> = Vec::new();
-        for center in std::iter::once(first).chain(0..self.rays.len()) {
-            if assigned.get(center).is_none_or(|assigned| *assigned) {
+        for center in centers {
+            if center >= fixed && assigned.get(center).is_none_or(|assigned| *assigned) {
                 continue;
             }
             assigned[center] = true;

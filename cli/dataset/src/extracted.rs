@@ -48,7 +48,7 @@ pub struct ExtractedPage {
 impl ExtractedPage {
     /// The record from which the page was read.
     pub fn input_record(&self) -> InputRecord {
-        InputRecord { number: self.record, is_reference: self.origin.refers_back.is_some() }
+        InputRecord { number: self.record, refers_back: self.origin.refers_back.is_some() }
     }
 
     /// Number of the record that stores the content, if this record refers back to another one.

@@ -19,7 +19,7 @@ mod input_paths;
 mod locks;
 mod originals;
 mod part_file;
-mod places;
+pub(crate) mod places;
 mod record_verdicts;
 mod verdicts;
 mod writing;
@@ -27,10 +27,12 @@ mod writing;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use doppel_crawls::copy::Copied;
 use doppel_terminal::exit::Failure;
+use doppel_terminal::output::count;
 
 pub use checked::Results;
-pub use verdicts::{RecordDecisions, TakenRecords, Verdicts};
+pub use verdicts::{JudgedRecord, RecordDecisions, TakenRecords, Verdicts};
 
 /// Size of the inputs from which a run reports its memory needs, in bytes.
 const MEMORY_TOLD: u64 = 64 << 20;
@@ -67,6 +69,22 @@ pub struct ResultArgs {
     pub annotate: bool,
 }
 
+/// Describes the copied records in words.
+pub(crate) fn written(copied: &Copied) -> String {
+    let removed = copied.removed.iter().map(|(reason, records)| format!("{} {reason}", count(*records)));
+    let removed: Vec<_> = removed.collect();
+    let reasons = if removed.is_empty() { String::new() } else { format!(" ({})", removed.join(", ")) };
+    let all: u64 = copied.removed.values().sum();
+    let Copied { kept, superseded, bad, skipped, .. } = *copied;
+    let superseded =
+        if superseded > 0 { format!(", {} superseded", count(superseded)) } else { String::new() };
+    let (kept, bad, skipped) = (count(kept), count(bad), count(skipped));
+    format!(
+        "records written: {kept} kept, {} removed{reasons}{superseded}, {skipped} skipped beside those kept; {bad} bad",
+        count(all)
+    )
+}
+
 impl ResultArgs {
     /// Whether the options name at least one directory.
     pub fn is_wanted(&self) -> bool {
@@ -74,7 +92,7 @@ impl ResultArgs {
     }
 
     /// The named directories, each with its option.
-    fn dirs(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+    pub fn dirs(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let dirs = [("--kept", &self.kept), ("--removed", &self.removed), ("--superseded", &self.superseded)];
         dirs.into_iter().filter_map(|(option, dir)| Some((option, dir.as_deref()?)))
     }

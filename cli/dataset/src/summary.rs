@@ -15,6 +15,8 @@ use serde::Serialize;
 
 use crate::accounts::Accounts;
 use crate::collection_groups::{CollectionGroups, GroupCounts, LargestGroup};
+use crate::reference::ReferenceSetSummary;
+use crate::results;
 use crate::weights::{Balance, Weight};
 
 /// What a run has read and recorded.
@@ -61,6 +63,9 @@ pub struct Summary {
     /// Records that were copied to directories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results: Option<Copied>,
+    /// References, if there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<ReferenceSetSummary>,
     /// Totals of the collection.
     pages: Counters,
     #[serde(flatten)]
@@ -109,6 +114,7 @@ impl Summary {
             policy,
             tables: None,
             results: None,
+            references: Vec::new(),
             pages,
             ingest,
             balance,
@@ -204,6 +210,10 @@ impl Summary {
         ];
         rows.extend(optional.into_iter().filter_map(some));
         table(out, &rows.into_iter().map(row).collect::<Vec<_>>())?;
+        if !self.references.is_empty() {
+            writeln!(out, "\nremoved for a reference")?;
+            table(out, &self.references.iter().map(ReferenceSetSummary::row).collect::<Vec<_>>())?;
+        }
         let Self { balance, seconds, records_per_second, megabytes_per_second, .. } = self;
         let Balance { kept, removed } = balance;
         let weight = |weight: &Weight| weight.bytes.map(bytes);
@@ -214,7 +224,7 @@ impl Summary {
         let of = if judges_pages { "pages" } else { "records" };
         writeln!(out, "\nkept {kept}{of_kept}, removed {removed}{of_removed}: {percent:.1} % of {of}")?;
         if let Some(copied) = &self.results {
-            writeln!(out, "{}", of_records(copied))?;
+            writeln!(out, "{}", results::written(copied))?;
         }
         writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
         if let Some(LearntTables { hash, pages, words, kept, .. }) = &self.tables {
@@ -252,22 +262,6 @@ impl Outcomes {
             } += 1;
         }
     }
-}
-
-/// Describes the copied records in words.
-fn of_records(copied: &Copied) -> String {
-    let removed = copied.removed.iter().map(|(reason, records)| format!("{} {reason}", count(*records)));
-    let removed: Vec<_> = removed.collect();
-    let reasons = if removed.is_empty() { String::new() } else { format!(" ({})", removed.join(", ")) };
-    let all: u64 = copied.removed.values().sum();
-    let Copied { kept, superseded, bad, skipped, .. } = *copied;
-    let superseded =
-        if superseded > 0 { format!(", {} superseded", count(superseded)) } else { String::new() };
-    let (kept, bad, skipped) = (count(kept), count(bad), count(skipped));
-    format!(
-        "records written: {kept} kept, {} removed{reasons}{superseded}, {skipped} skipped beside those kept; {bad} bad",
-        count(all)
-    )
 }
 
 /// A row of the summary.

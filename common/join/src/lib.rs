@@ -7,6 +7,8 @@
 //! lookup tables, and it does not compare contents that are connected already. Its cost grows in proportion to
 //! the contents, also for large families of near-duplicates, and for large families of pages that are not.
 //!
+//! [`ReferenceIndex`] compares single contents with a fixed set of contents, without groups.
+//!
 //! [`Contents`] collects the distinct contents, and [`components`](Contents::components) joins them. The
 //! caller decides where signatures are stored, and passes a function that reads them. [`Signatures`] is a
 //! store that lasts no longer than the process.
@@ -21,6 +23,7 @@ mod atomic_union_find;
 mod budget;
 mod components;
 mod contents;
+mod reference;
 mod signatures;
 mod sort_keys;
 #[cfg(test)]
@@ -28,6 +31,7 @@ mod tests;
 mod trees;
 
 pub use contents::{ContentIndex, Contents, ReadSignature};
+pub use reference::{ReferenceBuilder, ReferenceIndex, ReferencePartner};
 pub use signatures::Signatures;
 
 /// The temporary file of signatures could not be created, written, or read, or contains an invalid signature.

@@ -13,7 +13,7 @@ use super::budget::RefinementLimits;
 use super::*;
 
 /// All policies. Policies without a metric have lenient parameters, so that the texts below form families.
-const POLICIES: [&str; 13] = [
+pub(crate) const POLICIES: [&str; 13] = [
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",
     "jaccard:tau=0.9",
@@ -31,7 +31,7 @@ const POLICIES: [&str; 13] = [
 
 /// Signatures of `count` texts in six families. The texts of a family drift apart, and some of them are
 /// copies.
-fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
+pub(crate) fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
     let mut random = Random::new(seed);
     let mut families: Vec<Vec<u64>> = (0..6)
         .map(|_| {
@@ -153,7 +153,7 @@ fn add_all(contents: &mut Contents, mut signatures: Vec<Arc<Signature>>) -> Vec<
 }
 
 /// Policies whose runs are refined.
-const METRICS: [&str; 7] = [
+pub(crate) const METRICS: [&str; 7] = [
     "jaccard:tau=0.3",
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",
@@ -165,7 +165,12 @@ const METRICS: [&str; 7] = [
 
 /// Signatures of `count` pages of one or two templates, which share half of their words. Each page has up to
 /// `own_max` words of its own, from a vocabulary of `vocabulary` words.
-fn family(policy: Policy, seed: u64, count: usize, (own_max, vocabulary): (u64, u64)) -> Vec<Arc<Signature>> {
+pub(crate) fn family(
+    policy: Policy,
+    seed: u64,
+    count: usize,
+    (own_max, vocabulary): (u64, u64),
+) -> Vec<Arc<Signature>> {
     let mut random = Random::new(seed);
     let words = 20 + random.below(120);
     let template: Vec<u64> = (0..words).map(|_| random.below(1 << 40)).collect();

@@ -7,9 +7,11 @@ use doppel_protocol::Line;
 /// A grouped collection at rest.
 #[derive(Debug)]
 pub struct GroupedCollection {
-    /// All live pages in byte order of their URLs, or all records in the order of the inputs. Other fields
-    /// refer to pages and groups by their index.
+    /// All live pages in byte order of their URLs, or all records in the order of the inputs, and then the
+    /// protected records. Other fields refer to pages and groups by their index.
     pub(super) pages: Vec<GroupedPage>,
+    /// Number of pages that are not protected records.
+    pub(super) judged: usize,
     /// All groups, ordered by shard and then by id.
     pub groups: Vec<BulkGroup>,
     /// Totals of the collection. Of a range's work only updates are counted, all of them as compared.
@@ -30,7 +32,7 @@ pub(super) struct GroupedPage {
     pub(super) reason: Option<UnresolvedReason>,
     /// Hash of the content; `None` for redirects and deaths.
     pub(super) content: Option<ContentHash>,
-    pub(super) record: Option<u64>,
+    pub(super) record: Option<NamedRecord>,
 }
 
 /// The decision about a page or record, without the URLs of its line.
@@ -78,26 +80,57 @@ pub struct NamedRecords {
     /// Record that the line is about. For a page, the record of its newest version.
     pub own: Option<u64>,
     /// Record that is the winner of the group.
-    pub winner: Option<u64>,
+    pub winner: Option<NamedRecord>,
     /// Kept record of which the line's record is a duplicate.
-    pub duplicate_of: Option<u64>,
+    pub duplicate_of: Option<NamedRecord>,
+}
+
+/// A record that another one is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedRecord {
+    /// A record of the inputs, by its number.
+    Input(u64),
+    /// A protected record, by its number.
+    Protected(u64),
+}
+
+impl NamedRecord {
+    /// The number of a record of the inputs.
+    #[must_use]
+    pub fn input(self) -> Option<u64> {
+        match self {
+            Self::Input(number) => Some(number),
+            Self::Protected(_) => None,
+        }
+    }
+}
+
+impl GroupedPage {
+    pub(super) fn is_protected(&self) -> bool {
+        matches!(self.record, Some(NamedRecord::Protected(_)))
+    }
 }
 
 impl GroupedCollection {
     /// Iterates over the page ids and statuses, in the order of [`lines`](Self::lines).
     pub fn statuses(&self) -> impl Iterator<Item = (PageId, Status)> + '_ {
-        self.pages.iter().map(|page| (page.url.id(), page.status))
+        self.answered().map(|page| (page.url.id(), page.status))
     }
 
     /// Iterates over the lines of the answer: all live pages in byte order of their URLs, or all records in
     /// the order of the inputs.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Line> + '_ {
-        self.pages.iter().map(|page| self.line(page))
+        self.answered().map(|page| self.line(page))
+    }
+
+    /// The pages that have a line: all but protected records.
+    fn answered(&self) -> impl ExactSizeIterator<Item = &GroupedPage> {
+        self.pages[..self.judged].iter()
     }
 
     /// Like [`lines`](Self::lines), but also gives contents and records.
     pub fn pages_with_contents(&self) -> impl ExactSizeIterator<Item = PageWithContent> + '_ {
-        self.pages.iter().map(|page| {
+        self.answered().map(|page| {
             let PageDecision { content, records, .. } = self.judge(page);
             let kept_content = page.duplicate_of.and_then(|of| self.pages[of as usize].content);
             PageWithContent { line: self.line(page), content, kept_content, records }
@@ -106,24 +139,18 @@ impl GroupedCollection {
 
     /// Iterates over the decisions in the order of [`lines`](Self::lines), without copying URLs.
     pub fn judged(&self) -> impl ExactSizeIterator<Item = PageDecision> + '_ {
-        self.pages.iter().map(|page| self.judge(page))
+        self.answered().map(|page| self.judge(page))
     }
 
     fn judge(&self, page: &GroupedPage) -> PageDecision {
         let record_at = |place: u32| self.pages[place as usize].record;
         let winner = page.group.and_then(|group| self.groups.get(group)).map(|group| group.winner_place);
         let records = NamedRecords {
-            own: page.record,
+            own: page.record.and_then(NamedRecord::input),
             winner: winner.and_then(record_at),
             duplicate_of: page.duplicate_of.and_then(record_at),
         };
         PageDecision { status: page.status, content: page.content, records }
-    }
-
-    /// Returns the record that represents a group.
-    #[must_use]
-    pub fn winner_record(&self, group: &BulkGroup) -> Option<u64> {
-        self.pages.get(group.winner_place as usize).and_then(|page| page.record)
     }
 
     fn line(&self, page: &GroupedPage) -> Line {

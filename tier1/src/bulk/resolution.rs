@@ -6,7 +6,7 @@ use doppel_model::ShardId;
 use doppel_protocol::WinnerOrder;
 
 use super::cover::cover;
-use super::grouped::{BulkGroup, GroupedCollection, GroupedPage};
+use super::grouped::{BulkGroup, GroupedCollection, GroupedPage, NamedRecord};
 use super::groups::{ContentGroup, CoveredBy, GroupMember, compare_with_winners, groups};
 use super::market::{self, MarketWinner};
 use super::versions::{PageState, Versions};
@@ -90,6 +90,7 @@ impl ResolvedCollection {
         counters.groups = groups.len() as u64;
         let unit = self.versions.unit();
         let (mut pages, mut dead) = (Vec::with_capacity(statuses.len()), Vec::new());
+        let mut protected = 0_u64..;
         for (number, ((page, end), page_status)) in
             (0_u32..).zip(self.versions.pages.into_iter().zip(self.ends).zip(statuses))
         {
@@ -99,7 +100,7 @@ impl ResolvedCollection {
                     dead.extend(page.record.map(|record| record.number));
                     continue;
                 }
-            } else {
+            } else if !page.is_protected {
                 count(&mut counters, page_status.status, end.is_some());
             }
             let PageStatus { status, group, duplicate_of, similarity } = page_status;
@@ -112,20 +113,31 @@ impl ResolvedCollection {
                 similarity,
                 reason: end.and_then(Result::err),
                 content,
-                record: page.record.map(|record| record.number),
+                record: match page.is_protected {
+                    true => protected.next().map(NamedRecord::Protected),
+                    false => page.record.map(|record| NamedRecord::Input(record.number)),
+                },
             };
             pages.push((number, page));
         }
+        let is_protected = |(_, page): &(u32, GroupedPage)| page.is_protected();
+        let judged = pages.iter().filter(|page| !is_protected(page)).count();
         // Until here pages are referred to by their numbers, which for records are the final indexes.
-        if unit == Unit::Page {
-            pages.sort_unstable_by(|(_, a), (_, b)| a.url.cmp(&b.url));
+        if unit == Unit::Page || judged < pages.len() {
+            match unit {
+                Unit::Page => pages.sort_unstable_by(|a, b| {
+                    is_protected(a).cmp(&is_protected(b)).then_with(|| a.1.url.cmp(&b.1.url))
+                }),
+                Unit::Record => pages.sort_by_key(is_protected),
+            }
             let mut indexes = vec![0; self.inbound.len()];
             (0..).zip(&pages).for_each(|(index, (number, _))| indexes[*number as usize] = index);
             let index_of = |number: u32| indexes[number as usize];
             pages.iter_mut().for_each(|(_, page)| page.duplicate_of = page.duplicate_of.map(index_of));
             groups.iter_mut().for_each(|group| group.winner_place = index_of(group.winner_place));
         }
-        GroupedCollection { pages: pages.into_iter().map(|(_, page)| page).collect(), groups, counters, dead }
+        let pages = pages.into_iter().map(|(_, page)| page).collect();
+        GroupedCollection { pages, judged, groups, counters, dead }
     }
 
     pub(super) fn content(&self, page: u32) -> Option<ContentIndex> {
@@ -156,9 +168,10 @@ impl ResolvedCollection {
             }
             _ => similar.then_some(CoveredBy { page: winner, similarity }),
         };
+        let is_protected = |page: u32| self.versions.pages[page as usize].is_protected;
         match of_winner.or(covered_by) {
             _ if page == self.stands_for(number) => kept(Status::Winner),
-            Some(of) if !quarantined => {
+            Some(of) if !is_protected(page) && (!quarantined || is_protected(of.page)) => {
                 let similarity = Some(of.similarity.as_f64());
                 PageStatus { duplicate_of: Some(of.page), similarity, ..kept(Status::Duplicate) }
             }

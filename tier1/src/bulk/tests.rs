@@ -13,6 +13,7 @@ use crate::storage::database::Database;
 use crate::storage::store::Store;
 
 mod first_start;
+mod protected;
 mod records;
 
 fn bulk(group_members_max: u64) -> Bulk {

@@ -21,6 +21,8 @@ use super::{BulkError, InputRecord, Unit};
 pub(super) struct Page {
     /// Record of the inputs from which the page was read; `None` if the page comes from no input.
     pub(super) record: Option<InputRecord>,
+    /// Whether the page is kept in any case.
+    pub(super) is_protected: bool,
     pub(super) rank: Rank,
     pub(super) fetched_at: Timestamp,
     /// Date of the version with this popularity; `None` if the page has no popularity.
@@ -88,7 +90,8 @@ impl Page {
         let (state, outcome) = state(id, body, contents)?;
         let popularity_at = popularity.map(|_| fetched_at);
         let rank = Rank { url, popularity, first_seen: fetched_at };
-        Ok((Self { record, rank, fetched_at, popularity_at, details, state }, outcome))
+        let page = Self { record, is_protected: false, rank, fetched_at, popularity_at, details, state };
+        Ok((page, outcome))
     }
 
     /// Returns the place, in the order of versions, of the version that stands for the page.
@@ -149,7 +152,10 @@ impl Versions {
     }
 
     pub(super) fn live(&self) -> impl Iterator<Item = &PageUrl> {
-        self.pages.iter().filter(|page| page.state != PageState::Dead).map(|page| &page.rank.url)
+        self.pages
+            .iter()
+            .filter(|page| page.state != PageState::Dead && !page.is_protected)
+            .map(|page| &page.rank.url)
     }
 
     /// If records are judged and there are redirects, finds the newest record of each URL. If several have
@@ -159,7 +165,7 @@ impl Versions {
         if self.unit == Unit::Page || !self.pages.iter().any(asks) {
             return;
         }
-        for (number, page) in (0..).zip(&self.pages) {
+        for (number, page) in (0..).zip(&self.pages).filter(|(_, page)| !page.is_protected) {
             let newest = self.numbers.entry(page.rank.url.id()).or_insert(number);
             if self.pages[*newest as usize].fetched_at < page.fetched_at {
                 *newest = number;
@@ -169,8 +175,9 @@ impl Versions {
 
     /// Compares two pages in the winner order; `Less` means that `a` wins.
     ///
-    /// If records are judged, a record that stores its content precedes records that refer to another one.
-    /// The position in the input takes the place of the URL.
+    /// Protected records precede all others, whatever the rules say. If records are judged, a record that stores
+    /// its content precedes records that refer to another one. The position in the input takes the place of the
+    /// URL.
     pub(super) fn compare(
         &self,
         winners: WinnerOrder,
@@ -179,14 +186,27 @@ impl Versions {
     ) -> Ordering {
         let [one, other] = [a, b].map(|page| &self.pages[page as usize]);
         let (order, rule) = winners.compare(&one.rank, &other.rank, market);
-        match self.unit {
+        let order = match self.unit {
+            Unit::Page if one.is_protected && rule == WinnerRule::Url => order.then(a.cmp(&b)),
             Unit::Page => order,
             Unit::Record => {
-                let refers = |page: &Page| page.record.is_some_and(|record| record.is_reference);
+                let refers = |page: &Page| page.record.is_some_and(|record| record.refers_back);
                 let order = if rule == WinnerRule::Url { a.cmp(&b) } else { order };
                 refers(one).cmp(&refers(other)).then(order)
             }
-        }
+        };
+        other.is_protected.cmp(&one.is_protected).then(order)
+    }
+
+    /// Takes a protected record. It stays apart from all other records and pages, also if they have its URL.
+    pub(super) fn protect(
+        &mut self,
+        version: Submission,
+        contents: &mut impl TakeContents,
+    ) -> Result<(), BulkError> {
+        let (page, _) = Page::first((version.url.id(), None), version, contents)?;
+        self.pages.push(Page { is_protected: true, ..page });
+        Ok(())
     }
 
     pub(super) fn submit(

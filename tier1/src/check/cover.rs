@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Checker, Invariant, ReferencedRow};
-use crate::regroup;
+use crate::regroup::{self, CoveredContents};
 use crate::rows::record::{Cover, Member};
 
 impl Checker<'_> {
@@ -29,7 +29,7 @@ impl Checker<'_> {
             numbers.insert(member.content, firsts.len());
             firsts.push((*page, member.content));
         }
-        let found = regroup::cover(policy, firsts.len(), &mut |number| {
+        let found = regroup::cover(policy, CoveredContents::unprotected(firsts.len()), &mut |number| {
             Ok::<_, std::convert::Infallible>(match self.signature_of(firsts[number].0) {
                 ReferencedRow::Row(signature) => Some(Arc::new(signature)),
                 _ => None,

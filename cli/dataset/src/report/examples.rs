@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use doppel_contract::Status;
 use doppel_model::{ContentHash, GroupId, PageUrl};
-use doppel_tier1::bulk::{PageWithContent, Unit};
+use doppel_tier1::bulk::{NamedRecord, PageWithContent, Unit};
 
 use super::EXAMPLES;
 use crate::accounts;
@@ -104,7 +104,7 @@ impl Examples {
             kept_content: page.kept_content,
             is_of_winner: page.is_of_winner(),
             record: page.records.own,
-            kept_record: page.records.duplicate_of,
+            kept_record: page.records.duplicate_of.and_then(NamedRecord::input),
         };
         let is_better = |shown: &Duplicate| is_before(&duplicate, shown);
         if duplicate.content.is_some() && example.shown.as_ref().is_none_or(is_better) {

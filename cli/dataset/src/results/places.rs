@@ -107,7 +107,7 @@ fn below(root: Option<&Path>, path: &Path) -> Option<PathBuf> {
 
 /// The canonical path of a file that need not exist. Links of directories on the way are followed, but not a
 /// link with the last name.
-pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let has_name = matches!(path.components().next_back(), Some(Component::Normal(_)));
     let mut dir = if has_name { path.parent() } else { Some(&*path) };

@@ -7,16 +7,30 @@ use std::io;
 use anyhow::Context;
 use doppel_contract::{Status, SubmissionOutcome};
 use doppel_crawls::FetchedPage;
-use doppel_crawls::copy::{Annotation, Fate, Judge, Removal};
-use doppel_inputs::records::record_names::RecordNames;
+use doppel_crawls::copy::{Annotation, Fate, Judge, RecordName, Removal};
 use doppel_model::PageId;
 use doppel_protocol::Line;
-use doppel_tier1::bulk::{GroupedCollection, NamedRecords, Unit};
+use doppel_tier1::bulk::{GroupedCollection, NamedRecord, NamedRecords, Unit};
 
 use super::annotations::{Annotations, AnnotationsWriter, PageAnnotation};
 use super::originals::{KeptOriginals, References};
 use super::record_verdicts::{Record, Records, Verdict};
 use crate::accounts;
+
+/// The decision on one record.
+#[derive(Debug)]
+pub struct JudgedRecord {
+    /// Number of the record in the order of the inputs.
+    pub record: u64,
+    /// Why the record is removed. `None` if the record is kept.
+    pub removal: Option<Removal>,
+    /// The line of the answer about the record.
+    pub line: Line,
+    /// Name of the record that is the winner of the group. Only annotations contain it.
+    pub winner: RecordName,
+    /// Name of the record of which this one is a duplicate. Only annotations contain it.
+    pub kept: RecordName,
+}
 
 /// The usable records so far, in a run that groups all records at once.
 #[derive(Debug, Default)]
@@ -34,8 +48,7 @@ impl TakenRecords {
         self.references.note(record, original);
     }
 
-    /// Decides which records are kept. With `annotate`, which has the names of records, also writes their
-    /// annotations.
+    /// Decides which records are kept. With `annotate`, which names records, also writes their annotations.
     ///
     /// # Errors
     /// If the temporary file of annotations cannot be written.
@@ -43,25 +56,44 @@ impl TakenRecords {
         mut self,
         grouped: &GroupedCollection,
         unit: Unit,
-        annotate: Option<&RecordNames>,
+        annotate: Option<&dyn Fn(Option<NamedRecord>) -> RecordName>,
     ) -> anyhow::Result<RecordDecisions> {
-        let mut annotations = annotate.map(|_| AnnotationsWriter::new(self.records.0.len())).transpose()?;
-        for page in grouped.pages_with_contents() {
-            let Some(record) = page.records.own else { continue };
-            let verdict = match accounts::removal((page.line.status, page.content), unit) {
+        for record in &grouped.dead {
+            self.records.judge(*record, Verdict::Dead);
+        }
+        let judged = grouped.pages_with_contents().filter_map(|page| {
+            let NamedRecords { own, winner, duplicate_of } = page.records;
+            let removal = accounts::removal((page.line.status, page.content), unit);
+            let name = |number| annotate.map(|name| name(number)).unwrap_or_default();
+            let (winner, kept) = (name(winner), name(duplicate_of));
+            Some(JudgedRecord { record: own?, removal, line: page.line, winner, kept })
+        });
+        self.decide_each(judged, annotate.is_some())
+    }
+
+    /// Decides which records are kept. With `annotate`, also writes their annotations.
+    ///
+    /// # Errors
+    /// If the temporary file of annotations cannot be written.
+    pub fn decide_each(
+        mut self,
+        judged: impl Iterator<Item = JudgedRecord>,
+        annotate: bool,
+    ) -> anyhow::Result<RecordDecisions> {
+        let mut annotations =
+            if annotate { Some(AnnotationsWriter::new(self.records.0.len())?) } else { None };
+        for JudgedRecord { record, removal, line, winner, kept } in judged {
+            let verdict = match removal {
                 None => Verdict::Kept,
                 Some(Removal::Redirect) => Verdict::Redirect,
                 Some(_) => Verdict::Duplicate,
             };
             self.records.judge(record, verdict);
-            if let (Some(annotations), Some(names)) = (&mut annotations, annotate) {
-                let NamedRecords { winner, duplicate_of, .. } = page.records;
-                let named = (names.name(winner), names.name(duplicate_of));
-                annotations.add(record, &PageAnnotation::of(page.line, named)).context(CANNOT_ANNOTATE)?;
+            if let Some(annotations) = &mut annotations {
+                annotations
+                    .add(record, &PageAnnotation::of(line, (winner, kept)))
+                    .context(CANNOT_ANNOTATE)?;
             }
-        }
-        for record in &grouped.dead {
-            self.records.judge(*record, Verdict::Dead);
         }
         let originals = self.references.keep_originals(&mut self.records);
         let annotations = annotations.map(AnnotationsWriter::finish).transpose().context(CANNOT_ANNOTATE)?;

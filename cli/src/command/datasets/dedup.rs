@@ -2,6 +2,8 @@
 
 mod at_once;
 mod page_by_page;
+mod reference_only;
+mod references;
 mod report_plan;
 mod unused_options;
 
@@ -32,6 +34,7 @@ use doppel_tier1::bulk::Unit;
 
 use crate::given_options::GivenOptions;
 use crate::slow_policy;
+use references::{ReferenceArgs, ReferencePlan};
 use report_plan::ReportPlan;
 
 /// Find the duplicates of crawls on disk, without a server.
@@ -68,7 +71,8 @@ Examples:
   doppel dedup --kept kept --removed removed 'data/**/*.parquet'
   doppel dedup --tau 0.9 --out groups.jsonl crawl-1.warc.gz crawl-2.warc.gz
   doppel dedup --data collection --out - pages.jsonl | grep '\"duplicate\"'
-  doppel dedup --report report.html 'crawl/*.warc.gz'")]
+  doppel dedup --report report.html 'crawl/*.warc.gz'
+  doppel dedup --reference eval.parquet --reference-only --kept clean 'train/*.parquet'")]
 pub(crate) struct Dedup {
     #[command(flatten)]
     inputs: InputArgs,
@@ -116,6 +120,8 @@ pub(crate) struct Dedup {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    references: ReferenceArgs,
+    #[command(flatten)]
     results: ResultArgs,
     #[command(flatten)]
     engine: EngineArgs,
@@ -138,6 +144,7 @@ struct DedupOutcome {
 struct Plan {
     out: Option<Destination>,
     report: Option<ReportPlan>,
+    references: ReferencePlan,
     market: Option<Market>,
     /// Whether the run creates a data directory as a whole.
     makes_directory: bool,
@@ -165,7 +172,11 @@ impl Dedup {
             report.is_dated = spool.is_none();
         }
         let learnt = self.learn(&mut request)?;
-        let done = self.dedup(request, &plan, learnt);
+        let done = if self.references.reference_only {
+            self.compare_with_references(request, &plan)
+        } else {
+            self.dedup(request, &plan, learnt)
+        };
         drop(spool);
         done
     }
@@ -201,6 +212,7 @@ impl Dedup {
         }
         let out = self.out.as_deref().map(Destination::open).transpose()?;
         let report = self.report_plan(out.as_ref())?;
+        let references = self.reference_plan(out.as_ref())?;
         let is_possible = data.map_or(Ok(false), NewDirectory::is_possible)?;
         match data {
             Some(dir) if !is_possible => Manifest::try_for(dir, request.wanted, DEFAULTS)?,
@@ -209,7 +221,13 @@ impl Dedup {
             }
         }
         let bad = self.inputs.records.bad.as_ref().map(BadFile::path);
-        let others = [("--out", self.out.as_deref()), ("--report", self.report.as_deref()), ("--bad", bad)];
+        let pairs = self.references.pairs.as_deref();
+        let others = [
+            ("--out", self.out.as_deref()),
+            ("--report", self.report.as_deref()),
+            ("--pairs", pairs),
+            ("--bad", bad),
+        ];
         let others: Vec<_> = others.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
         if let Some(out) = self.out.as_deref().filter(|_| self.results.is_wanted()) {
             // Records are written last and read from the inputs again, so the output must not replace an
@@ -223,7 +241,15 @@ impl Dedup {
         // Missing inputs are reported here, before anything is created.
         self.inputs.sources()?;
         let reading = data.map(|_| self.reading(report.is_some() || results.is_some()));
-        Ok(Plan { out, report, market, makes_directory: is_possible && !self.incremental, results, reading })
+        Ok(Plan {
+            out,
+            report,
+            references,
+            market,
+            makes_directory: is_possible && !self.incremental,
+            results,
+            reading,
+        })
     }
 
     /// Returns how files are read for a collection. If records are copied or a report is made, files in the

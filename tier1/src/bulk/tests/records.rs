@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Groups records. The number of each is its position; the flag says whether it is a reference.
+/// Groups records. The number of each is its position; the flag says whether it refers back.
 fn judged(records: Vec<(Submission, bool)>) -> GroupedCollection {
     let mut bulk = bulk_of(Unit::Record, 100);
-    for ((submission, is_reference), number) in records.into_iter().zip(0..) {
-        bulk.submit_record(InputRecord { number, is_reference }, submission).unwrap();
+    for ((submission, refers_back), number) in records.into_iter().zip(0..) {
+        bulk.submit_record(InputRecord { number, refers_back }, submission).unwrap();
     }
     bulk.finish().unwrap()
 }
@@ -22,7 +22,10 @@ fn of_own(versions: Vec<Submission>) -> GroupedCollection {
 
 /// Returns the status of each line, and the record that it is a duplicate of.
 fn decided(grouped: &GroupedCollection) -> Vec<(Status, Option<u64>)> {
-    grouped.pages_with_contents().map(|page| (page.line.status, page.records.duplicate_of)).collect()
+    grouped
+        .pages_with_contents()
+        .map(|page| (page.line.status, page.records.duplicate_of.and_then(NamedRecord::input)))
+        .collect()
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn a_redirect_is_a_duplicate_of_the_kept_record_for_its_newest_target() {
 }
 
 #[test]
-fn a_reference_never_wins_against_a_record_with_content() {
+fn a_record_that_refers_back_never_wins_against_a_record_with_content() {
     let short = version("http://h/", 1, content(0..100));
     let long = version("http://h/long/path?of=it", 9, content(0..100));
     let grouped = judged(vec![(long, false), (short, true)]);
@@ -121,7 +124,7 @@ proptest! {
             grouped.pages_with_contents().filter_map(|page| Some((page.records.own?, page))).collect();
         for (number, one) in (0..).zip(&drawn) {
             let page = &found[&number];
-            let of = page.records.duplicate_of;
+            let of = page.records.duplicate_of.and_then(NamedRecord::input);
             if let (Status::Duplicate, 0..6) = (page.line.status, one.body) {
                 let of = of.unwrap();
                 let kept = &drawn[of as usize];

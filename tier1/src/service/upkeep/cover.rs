@@ -9,7 +9,7 @@ use doppel_model::pairwise::Similarity;
 use doppel_protocol::Tier1Error;
 
 use crate::machine::{CoverUpdate, MemberCover};
-use crate::regroup::cover;
+use crate::regroup::{CoveredContents, cover};
 use crate::rows::key;
 use crate::rows::record::{ContentComparison, Cover, CoveringPage, GroupRecord, Member};
 use crate::service::upkeep::Upkeep;
@@ -55,7 +55,8 @@ impl Upkeep {
             sizes[number] = signature.as_ref().map_or(0, |signature| signature.size());
             Ok(signature)
         };
-        let cover = cover(self.collection.settings.policy, copies.len(), &mut read)?;
+        let contents = CoveredContents::unprotected(copies.len());
+        let cover = cover(self.collection.settings.policy, contents, &mut read)?;
         let by = |index: usize| -> Option<CoveringPage> {
             let number = numbers[&members[index].1.content];
             let (first, similarity) = match cover[number] {

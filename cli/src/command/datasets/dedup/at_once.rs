@@ -6,11 +6,13 @@ use std::time::Instant;
 
 use anyhow::Context;
 use doppel_contract::answer::ExportLine;
+use doppel_crawls::copy::RecordName;
 use doppel_dataset::accounts::{Accounts, DecisionCounts};
 use doppel_dataset::collection_groups::CollectionGroups;
 use doppel_dataset::extracted;
 use doppel_dataset::extracted::{ExtractedBatch, ExtractedPage};
 use doppel_dataset::extraction_log::{BEGINS_ANEW, ExtractionLog, FRAMES_VERSION, GOES_ON};
+use doppel_dataset::reference::{NamesOfRun, ProtectedRecords, ReferenceInput};
 use doppel_dataset::results::{RecordDecisions, TakenRecords};
 use doppel_dataset::summary::{IngestSummary, Summary};
 use doppel_dataset::weights::Weights;
@@ -30,7 +32,8 @@ use doppel_terminal::output::say;
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::{
-    Bulk, BulkConfig, BulkOutput, GroupedCollection, NewContents, PageWithContent, Unit,
+    Bulk, BulkConfig, BulkOutput, GroupedCollection, NamedRecord, NamedRecords, NewContents, PageWithContent,
+    Unit,
 };
 use serde::Serialize;
 
@@ -55,6 +58,7 @@ struct GroupedInput {
     weights: Weights,
     /// Names of the records, if output lines name them.
     names: Option<RecordNames>,
+    protected: ProtectedRecords,
     /// Decision on each record, if records are to be written.
     decisions: Option<RecordDecisions>,
     /// Files that were read to their ends, for the list of the collection.
@@ -89,7 +93,7 @@ impl Dedup {
             unit: self.unit(),
             keep: BulkOutput::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
-        let read = self.group(&config, signer.clone(), None)?;
+        let read = self.group(&config, signer.clone(), &plan.references.inputs, None)?;
         Ok(self.answer(read, begin, (&signer, config.unit), Some(plan)))
     }
 
@@ -119,7 +123,7 @@ impl Dedup {
             keep: BulkOutput::Databases { dir: &tier1, map },
         };
         let mut read = self
-            .group(&config, signer.clone(), plan.reading.as_ref().map(|reading| (reading, &new)))
+            .group(&config, signer.clone(), &[], plan.reading.as_ref().map(|reading| (reading, &new)))
             .with_context(|| nothing_kept_message(dir, new.keeps_log()))?;
         // The next command would take an empty directory for an existing collection. The output may lie in
         // the directory, which must stay empty, so it is not written. The caller reports that nothing was
@@ -157,15 +161,18 @@ impl Dedup {
         Ok(self.answer(read, begin, (&signer, config.unit), Some(plan)))
     }
 
-    /// Reads all pages and groups them.
+    /// Reads the references and all pages, and groups them.
     fn group(
         &self,
         config: &BulkConfig<'_>,
         signer: Signer,
+        references: &[ReferenceInput],
         making: Option<(&ReadingPlan, &NewDirectory)>,
     ) -> anyhow::Result<GroupedInput> {
         let is_kept = matches!(config.keep, BulkOutput::Databases { .. });
         let mut bulk = Bulk::new(config)?;
+        let protected =
+            ProtectedRecords::read(references, &signer, |submission| Ok(bulk.protect(submission)?))?;
         let (mut ingest, mut weights) = (IngestSummary::default(), Weights::by_record());
         let mut names = self.names_records(config.unit).then(RecordNames::default);
         let mut results = self.results.is_wanted().then(TakenRecords::default);
@@ -224,6 +231,11 @@ impl Dedup {
         let (grouped, contents) = bulk.finish_with_contents()?;
         spinner.finish_and_clear();
         let annotate = names.as_ref().filter(|_| self.results.annotate);
+        let name = annotate.map(|inputs| {
+            let names = NamesOfRun { inputs, protected: &protected };
+            move |record| names.name(record)
+        });
+        let annotate = name.as_ref().map(|name| name as &dyn Fn(Option<NamedRecord>) -> RecordName);
         let decisions = results.map(|results| results.decide(&grouped, config.unit, annotate)).transpose()?;
         // Files of an interrupted run are not read again, but all their records were submitted.
         let bad_before = ingest.input.read_before.bad;
@@ -232,7 +244,7 @@ impl Dedup {
         if let Some(decisions) = &decisions {
             accounts.keep_originals(decisions.originals());
         }
-        Ok(GroupedInput { ingest, grouped, contents, accounts, weights, names, decisions, ended })
+        Ok(GroupedInput { ingest, grouped, contents, accounts, weights, names, protected, decisions, ended })
     }
 
     /// Unit of judging: pages if the versions of each URL are folded, else records.
@@ -254,12 +266,15 @@ impl Dedup {
         plan: Option<&Plan>,
     ) -> DedupOutcome {
         let elapsed = begin.elapsed();
-        let GroupedInput { ingest, grouped, accounts, weights, names, decisions, .. } = read;
+        let GroupedInput { ingest, grouped, accounts, weights, names, protected, decisions, .. } = read;
         let grouped = &grouped;
         let write = |out: &mut dyn Write| {
             for page in grouped.pages_with_contents() {
                 match names.as_ref().filter(|_| unit == Unit::Record) {
-                    Some(names) => serde_json::to_writer(&mut *out, &record_line(&page, names))?,
+                    Some(inputs) => {
+                        let names = NamesOfRun { inputs, protected: &protected };
+                        serde_json::to_writer(&mut *out, &record_line(&page, names))?;
+                    }
                     None => serde_json::to_writer(&mut *out, &ExportLine::from(&page.line))?,
                 }
                 out.write_all(b"\n")?;
@@ -285,21 +300,19 @@ impl Dedup {
         groups.keep(self.top);
         let balance = weights.balance_of(grouped, unit);
         let policy = signer.policy();
-        DedupOutcome {
-            summary: Summary::new(policy, (accounts, ingest), elapsed, groups, balance),
-            decisions,
-            written,
-        }
+        let mut summary = Summary::new(policy, (accounts, ingest), elapsed, groups, balance);
+        summary.references = protected.summaries(grouped);
+        DedupOutcome { summary, decisions, written }
     }
 }
 
-fn record_line<'l>(page: &'l PageWithContent, names: &'l RecordNames) -> RecordLine<'l> {
-    let label = |number: Option<u64>| number.and_then(|number| names.label(number));
+fn record_line<'l>(page: &'l PageWithContent, names: NamesOfRun<'l>) -> RecordLine<'l> {
+    let NamedRecords { own, winner, duplicate_of } = page.records;
     RecordLine {
         line: ExportLine::from(&page.line),
-        record: label(page.records.own),
-        winner_record: label(page.records.winner),
-        duplicate_of_record: label(page.records.duplicate_of),
+        record: names.label(own.map(NamedRecord::Input)),
+        winner_record: names.label(winner),
+        duplicate_of_record: names.label(duplicate_of),
     }
 }
 

@@ -39,7 +39,10 @@ impl Plan {
     /// Whether the run writes data to standard output, so that the summary must go to standard error.
     pub(super) fn prints(&self) -> bool {
         let to_report = self.report.as_ref().map(|report| &report.to);
-        [self.out.as_ref(), to_report].into_iter().flatten().any(|to| matches!(to, Destination::Standard))
+        [self.out.as_ref(), to_report, self.references.pairs.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|to| matches!(to, Destination::Standard))
     }
 
     /// Whether the run writes anything besides the collection and the summary.

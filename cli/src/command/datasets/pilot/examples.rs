@@ -72,7 +72,7 @@ fn pairs(grouped: &GroupedCollection) -> impl Iterator<Item = Pair> + '_ {
     let pages = grouped.pages_with_contents().filter(|page| page.content.is_some() && !page.is_copy());
     let duplicates = pages.filter(|page| page.line.status == Status::Duplicate);
     duplicates.filter_map(|page| {
-        let records = page.records.own.zip(page.records.duplicate_of)?;
+        let records = page.records.own.zip(page.records.duplicate_of?.input())?;
         Some(Pair { url: page.line.url, duplicate_of: page.line.duplicate_of?, records })
     })
 }
