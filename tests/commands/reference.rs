@@ -47,8 +47,18 @@ fn ids(path: &Path) -> Vec<String> {
 #[test]
 fn only_near_duplicates_of_the_reference_are_removed() {
     let home = home();
-    let options =
-        ["--reference", "eval.jsonl", "--reference-only", "--json", "--kept", "kept", "--removed", "removed"];
+    let options = [
+        "--reference",
+        "eval.jsonl",
+        "--reference-only",
+        "--json",
+        "--pairs",
+        "pairs",
+        "--kept",
+        "kept",
+        "--removed",
+        "removed",
+    ];
     let output = dedup(home.path(), &[&options[..], &["--annotate", "train.jsonl"]].concat());
     let summary = summary(&output);
     assert_eq!(ids(&home.path().join("kept/train.jsonl")), ["first", "second", "alone"]);
@@ -94,6 +104,10 @@ fn each_set_counts_what_is_removed_for_it() {
     };
     assert_eq!(removed(&[&options[..], &["--reference-only"]].concat()), [1, 1]);
     assert_eq!(removed(&options), [1, 0], "the record names the first protected record");
+    // Times of files have no effect.
+    let other = fs::File::options().write(true).open(home.path().join("other.jsonl")).unwrap();
+    other.set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(removed(&options), [1, 0], "the older reference is named");
 }
 
 #[test]
@@ -102,18 +116,25 @@ fn mistakes_are_refused_before_anything_is_read() {
     fs::create_dir(home.path().join("sets")).unwrap();
     fs::copy(home.path().join("eval.jsonl"), home.path().join("sets/eval.jsonl")).unwrap();
     let train = "train.jsonl";
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["--reference", train, train], "so each of its records would be a duplicate of itself"),
         (
             &["--reference", "sets", "sets/eval.jsonl"],
             "so each of its records would be a duplicate of itself",
         ),
-        (&["--reference", "eval.jsonl", "--out", "eval.jsonl", train], "--out"),
-        (&["--reference", "sets", "--kept", "sets", train], "--kept is in, or around, the reference sets"),
+        (&["--reference", "eval.jsonl", "--out", "eval.jsonl", train], "--out would write eval.jsonl"),
+        (&["--reference", "sets", "--kept", "sets", train], "which is in the reference sets"),
+        (&["--reference", "sets", "--kept", "sets/clean", train], "which is in the reference sets"),
         (
-            &["--reference", "sets/eval.jsonl", "--kept", "sets", train],
-            "--kept is in, or around, the reference",
+            &["--reference", "sets/**/*.jsonl", "--kept", "sets/clean", train],
+            "which is in the reference sets/**/*.jsonl",
         ),
+        (&["--reference", "sets", "--out", "sets/out", train], "which is in the reference sets"),
+        (
+            &["--reference", "eval.jsonl", "--reference-only", "--pairs", "p", "--bad", "p", train],
+            "--pairs and --bad",
+        ),
+        (&["--reference", "-", "-"], "standard input can be read once"),
         (&["--reference", "eval.jsonl", "--data", "data", train], "--data"),
         (&["--reference-only", train], "--reference <PATH>"),
         (&["--reference", "eval.jsonl", "--pairs", "pairs", train], "--reference-only"),
@@ -130,10 +151,50 @@ fn mistakes_are_refused_before_anything_is_read() {
 }
 
 #[test]
+fn a_reference_is_never_overwritten_through_a_link() {
+    let home = home();
+    let at = |path: &str| home.path().join(path);
+    for dir in ["in/sub", "in/other", "kept", "sets"] {
+        fs::create_dir_all(at(dir)).unwrap();
+    }
+    fs::copy(at("train.jsonl"), at("in/sub/eval.jsonl")).unwrap();
+    fs::copy(at("train.jsonl"), at("in/other/train.jsonl")).unwrap();
+    fs::copy(at("eval.jsonl"), at("sets/eval.jsonl")).unwrap();
+    std::os::unix::fs::symlink(at("sets"), at("kept/sub")).unwrap();
+    let arguments = ["--reference", "sets/eval.jsonl", "--reference-only", "--kept", "kept", "in/**/*.jsonl"];
+    let output = dedup(home.path(), &arguments);
+    assert_eq!(code(&output), 2, "{}", errors(&output));
+    assert_eq!(fs::read(at("sets/eval.jsonl")).unwrap(), fs::read(at("eval.jsonl")).unwrap());
+}
+
+#[test]
+fn directories_of_pages_are_not_compared_with_themselves() {
+    let home = home();
+    fs::create_dir_all(home.path().join("site/sub")).unwrap();
+    let page = text(7, 100).join(" ");
+    for path in ["site/a.html", "site/sub/b.html"] {
+        fs::write(home.path().join(path), format!("<p>{page}</p>")).unwrap();
+    }
+    fs::hard_link(home.path().join("train.jsonl"), home.path().join("link.jsonl")).unwrap();
+    for (reference, input) in
+        [("site", "site/sub"), ("site/sub", "site"), ("site", "site/a.html"), ("link.jsonl", "train.jsonl")]
+    {
+        let output = dedup(home.path(), &["--reference", reference, "--reference-only", input]);
+        assert_eq!(code(&output), 2, "{reference} and {input}: {}", errors(&output));
+    }
+    fs::copy(home.path().join("eval.jsonl"), home.path().join("site/eval.jsonl")).unwrap();
+    let output = dedup(home.path(), &["--reference", "site", "train.jsonl"]);
+    assert_eq!(code(&output), 5, "a file of the reference is not read: {}", errors(&output));
+}
+
+#[test]
 fn a_reference_that_cannot_be_read_whole_ends_the_run() {
     let home = home();
     fs::write(home.path().join("broken.jsonl.gz"), b"\x1f\x8b\x08 no gzip").unwrap();
-    for reference in ["absent.jsonl", "broken.jsonl.gz"] {
+    fs::write(home.path().join("empty.jsonl"), b"").unwrap();
+    let whole = fs::read_to_string(home.path().join("eval.jsonl")).unwrap();
+    fs::write(home.path().join("cut.jsonl"), &whole[..whole.len() - 9]).unwrap();
+    for reference in ["absent.jsonl", "broken.jsonl.gz", "empty.jsonl", "cut.jsonl"] {
         for only in [&["--reference-only"][..], &[]] {
             let options = ["--reference", reference, "--kept", "kept", "train.jsonl"];
             let output = dedup(home.path(), &[&options[..], only].concat());

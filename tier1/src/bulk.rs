@@ -224,17 +224,18 @@ impl Bulk {
         versions.submit(record, submission, &mut Intake { contents, sink })
     }
 
-    /// Takes a protected record: it is kept in any case, and wins over every record that is not protected. It has
-    /// no line in the answer. Protected records are numbered in the order of the calls.
+    /// Takes a protected record of a reference: it is kept in any case, and wins over all records of the inputs and of
+    /// references with a higher number. It has no line in the answer. Protected records are numbered in the order
+    /// of the calls.
     ///
     /// Databases cannot store protected records, so a collection with databases must not have any.
     ///
     /// # Errors
     /// Fails if the temporary file fails.
-    pub fn protect(&mut self, submission: Submission) -> Result<(), BulkError> {
+    pub fn protect(&mut self, reference: u32, submission: Submission) -> Result<(), BulkError> {
         debug_assert!(matches!(self.sink, SignatureSink::Answer(_)), "databases store no protected records");
         let Self { versions, contents, sink, .. } = self;
-        versions.protect(submission, &mut Intake { contents, sink })
+        versions.protect(reference, submission, &mut Intake { contents, sink })
     }
 
     /// Iterates over the URLs of the live pages so far, in no particular order.

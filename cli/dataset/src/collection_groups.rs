@@ -52,14 +52,16 @@ impl GroupCounts {
     }
 
     /// Returns a warning if groups are in quarantine, because their kept pages may contain near-duplicates.
-    /// In a stored collection, a larger limit does not end a quarantine.
-    pub fn warning(&self, collection: Option<&Path>) -> Option<String> {
+    /// In a stored collection, a larger limit does not end a quarantine. With references, near-duplicates of these are
+    /// removed all the same.
+    pub fn warning(&self, collection: Option<&Path>, has_references: bool) -> Option<String> {
         let Self { quarantined, quarantined_pages, .. } = *self;
         let (groups, are) = (plural(quarantined, "group"), if quarantined == 1 { "is" } else { "are" });
         let pages = plural(quarantined_pages, "page");
         (quarantined > 0).then(|| {
+            let except = if has_references { " but near-duplicates of a reference" } else { "" };
             let kept = format!(
-                "{groups} {are} quarantined: all {pages} with content are kept, near-duplicates among them, because"
+                "{groups} {are} quarantined: all {pages} with content are kept{except}, near-duplicates among them, because"
             );
             match collection {
                 None => format!(
@@ -126,9 +128,9 @@ impl CollectionGroups {
     /// Collects the groups of a collection that was grouped at once. Lists the `top` largest groups.
     pub fn in_bulk(grouped: &GroupedCollection, top: usize) -> Self {
         let mut collection = Self { pages: grouped.counters, ..Self::default() };
-        for group in &grouped.groups {
-            let BulkGroup { pages, contents, same, quarantined, .. } = *group;
-            collection.groups.quarantine(quarantined, contents);
+        for group in grouped.groups.iter().filter(|group| group.has_judged()) {
+            let BulkGroup { pages, contents, protected, same, quarantined, .. } = *group;
+            collection.groups.quarantine(quarantined, contents - protected);
             collection.add(group.group, Some(group.winner.clone()), Members { pages, contents, same });
         }
         collection.keep(top);

@@ -9,6 +9,7 @@ pub mod accounts;
 pub mod collection_groups;
 pub mod extracted;
 pub mod extraction_log;
+pub mod learnt_tables;
 pub mod reference;
 pub mod report;
 pub mod results;

@@ -1,39 +1,32 @@
 //! Reference sets: records with which other records are compared, and which are never judged or copied.
 
 mod comparison;
+mod input;
 mod protected;
 mod summary;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use doppel_crawls::copy::RecordName;
-use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::records::RecordArgs;
 use doppel_inputs::records::record_names::{RecordLabel, RecordNames};
-use doppel_inputs::tally::Tally;
-use doppel_join::{ContentIndex, JoinError, ReferenceBuilder, ReferenceIndex, ReferencePartner};
+use doppel_join::{
+    ContentIndex, JoinError, ReferenceBuilder, ReferenceIndex, ReferencePartner, SearchScratch,
+};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Signer;
 use doppel_model::signature::Signature;
 use doppel_protocol::Body;
-use doppel_terminal::exit::Failure;
 
 pub use comparison::{ComparedLine, ComparedRecords, FoundPairs, PairLine, compare};
+pub use input::{PlacesOfInputs, ReferenceInput};
 pub use protected::{NamesOfRun, ProtectedRecords};
 pub use summary::{ReferenceSetSummary, ReferenceSummary};
 
-use crate::extracted::{self, ExtractedPage};
-use crate::results::places;
+use crate::extracted::ExtractedPage;
 
 /// Bytes of signatures that one set keeps in memory. Further signatures go to a temporary file.
 const SIGNATURES_MAX: usize = 128 << 20;
-
-/// The inputs of one reference set: a path that the user named.
-#[derive(Debug)]
-pub struct ReferenceInput {
-    inputs: InputArgs,
-}
 
 /// A reference set that was read.
 #[derive(Debug)]
@@ -52,79 +45,11 @@ struct FirstRecord {
     url: PageUrl,
 }
 
-impl ReferenceInput {
-    /// Creates the inputs of a set at `path`, which is read with the options of other inputs.
-    #[must_use]
-    pub fn new(path: &Path, like: &InputArgs) -> Self {
-        let mut fields = like.records.fields.clone();
-        fields.copies_records = false;
-        let records = RecordArgs { fields, max_bad: like.records.max_bad, ..RecordArgs::default() };
-        Self { inputs: InputArgs::new(vec![path.to_owned()], like.strict, records) }
-    }
-
-    /// Path as the user named it.
-    pub fn path(&self) -> &Path {
-        &self.inputs.inputs[0]
-    }
-
-    /// Refuses a set that is also an input, and outputs that would replace a file of the set.
-    ///
-    /// # Errors
-    /// If a path of the set does not exist, or is an input, or lies in a directory of results.
-    pub fn check(
-        &self,
-        inputs: &InputArgs,
-        files: &[(&str, &Path)],
-        dirs: &[(&str, &Path)],
-    ) -> anyhow::Result<()> {
-        let shown = self.path().display();
-        for (option, path) in files {
-            self.inputs.refuse_output(option, path)?;
-        }
-        let of_inputs: Vec<PathBuf> =
-            inputs.sources()?.all.iter().filter_map(|source| source.path().canonicalize().ok()).collect();
-        for source in &self.inputs.sources()?.all {
-            let Ok(path) = source.path().canonicalize() else { continue };
-            if of_inputs.contains(&path) {
-                return Err(Failure::Usage(format!(
-                    "{} is an input and a part of the reference {shown}, so each of its records would be a duplicate of itself",
-                    path.display()
-                ))
-                .into());
-            }
-            for (option, dir) in dirs {
-                let dir = places::resolved(dir)?;
-                if path.starts_with(&dir) || dir.starts_with(&path) {
-                    let text = format!("{option} is in, or around, the reference {shown}");
-                    return Err(Failure::Usage(text).into());
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl ReferenceInput {
-    /// Reads the set, and hands all its usable records to `take`.
-    fn pages(
-        &self,
-        signer: &Signer,
-        mut take: impl FnMut(ExtractedPage) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Tally> {
-        let context = || format!("cannot read the reference {}", self.path().display());
-        let take_all = |pages: Vec<ExtractedPage>| pages.into_iter().try_for_each(&mut take);
-        let tally =
-            extracted::pages(&self.inputs, (signer.clone(), false), take_all).with_context(context)?;
-        tally.verdict_of_run(self.inputs.strict, 0).with_context(context)?;
-        Ok(tally)
-    }
-}
-
 impl ReferenceSet {
     /// Reads and indexes a set, and describes it. Records without a content, such as redirects, are left out.
     ///
     /// # Errors
-    /// If the set cannot be read to its end, or has too many bad records.
+    /// If the set cannot be read to its end, or has no records, or too many bad ones.
     pub fn read(
         input: &ReferenceInput,
         signer: &Signer,
@@ -142,6 +67,7 @@ impl ReferenceSet {
             records += 1;
             Ok(())
         })?;
+        input.check_records(records)?;
         let summary = ReferenceSetSummary::new(input.path(), records, &tally);
         Ok((Self { path: input.path().to_owned(), index: builder.finish()?, firsts, names }, summary))
     }
@@ -151,9 +77,14 @@ impl ReferenceSet {
         &self.path
     }
 
-    /// The contents of the set that are near-duplicates of a content.
-    fn partners(&self, signature: &Signature) -> Result<Vec<ReferencePartner>, JoinError> {
-        self.index.partners(signature)
+    /// Calls `each` for every content of the set that is a near-duplicate of a content, in the order of the set, until
+    /// `each` breaks.
+    fn partners(
+        &self,
+        (signature, scratch): (&Signature, &mut SearchScratch),
+        each: impl FnMut(ReferencePartner) -> ControlFlow<()>,
+    ) -> Result<(), JoinError> {
+        self.index.partners(signature, scratch, each)
     }
 
     /// URL of the first record with a content.

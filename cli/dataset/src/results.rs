@@ -92,7 +92,7 @@ impl ResultArgs {
     }
 
     /// The named directories, each with its option.
-    pub fn dirs(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+    fn dirs(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let dirs = [("--kept", &self.kept), ("--removed", &self.removed), ("--superseded", &self.superseded)];
         dirs.into_iter().filter_map(|(option, dir)| Some((option, dir.as_deref()?)))
     }

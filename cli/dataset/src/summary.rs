@@ -1,7 +1,7 @@
 //! Summary of a run of `doppel dedup`.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use doppel_contract::{Counters, SubmissionOutcome};
@@ -9,12 +9,12 @@ use doppel_crawls::copy::{Copied, Removal};
 use doppel_inputs::tally::Tally;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_model::tables::TablesHash;
-use doppel_terminal::output::{bytes, count, plural, redirects, table};
+use doppel_terminal::output::{bytes, count, redirects, table};
 use serde::Serialize;
 
 use crate::accounts::Accounts;
 use crate::collection_groups::{CollectionGroups, GroupCounts, LargestGroup};
+use crate::learnt_tables::LearntTables;
 use crate::reference::ReferenceSetSummary;
 use crate::results;
 use crate::weights::{Balance, Weight};
@@ -81,21 +81,6 @@ pub struct Summary {
     warnings: Vec<String>,
 }
 
-/// Tables of a policy that a run has learned.
-#[derive(Debug, Serialize)]
-pub struct LearntTables {
-    /// Hash of the tables, which names them in a policy.
-    pub hash: TablesHash,
-    /// Pages from which they were learned.
-    pub pages: u64,
-    /// Contents in the sample.
-    pub contents: u32,
-    /// Words that are in more than one content of the sample.
-    pub words: u64,
-    /// File in which they are stored.
-    pub kept: Option<PathBuf>,
-}
-
 impl Summary {
     /// Creates the summary of a run under a policy that took `elapsed`.
     pub fn new(
@@ -127,7 +112,7 @@ impl Summary {
 
     /// Adds warnings about groups in quarantine. `collection` is the data directory, if the run has one.
     pub fn warn(&mut self, collection: Option<&Path>) {
-        self.warnings.extend(self.groups.warning(collection));
+        self.warnings.extend(self.groups.warning(collection, !self.references.is_empty()));
     }
 
     /// Returns the warnings about the result.
@@ -227,13 +212,7 @@ impl Summary {
             writeln!(out, "{}", results::written(copied))?;
         }
         writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
-        if let Some(LearntTables { hash, pages, words, kept, .. }) = &self.tables {
-            let (pages, words) = (plural(*pages, "page"), plural(*words, "word"));
-            writeln!(out, "\ntables learnt from {pages} ({words}): hash {hash}")?;
-            if let Some(path) = kept {
-                writeln!(out, "kept in {}; they never change for this collection", path.display())?;
-            }
-        }
+        self.tables.as_ref().map_or(Ok(()), |tables| tables.print(out))?;
         if !self.largest.is_empty() {
             writeln!(out, "\nlargest groups")?;
             table(out, &self.largest.iter().map(LargestGroup::row).collect::<Vec<_>>())?;

@@ -361,5 +361,11 @@ pub fn absolute_pattern(input: &Path) -> Option<glob::Pattern> {
     glob::Pattern::new(&whole.to_string_lossy()).ok()
 }
 
+/// Whether an input is a pattern that matches a path.
+pub fn matches_pattern(input: &Path, path: &Path) -> bool {
+    let options = MatchOptions { require_literal_separator: true, ..MatchOptions::default() };
+    absolute_pattern(input).is_some_and(|pattern| pattern.matches_path_with(path, options))
+}
+
 #[cfg(test)]
 mod tests;

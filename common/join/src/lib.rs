@@ -31,7 +31,7 @@ mod tests;
 mod trees;
 
 pub use contents::{ContentIndex, Contents, ReadSignature};
-pub use reference::{ReferenceBuilder, ReferenceIndex, ReferencePartner};
+pub use reference::{ReferenceBuilder, ReferenceIndex, ReferencePartner, SearchScratch};
 pub use signatures::Signatures;
 
 /// The temporary file of signatures could not be created, written, or read, or contains an invalid signature.

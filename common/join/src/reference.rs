@@ -10,8 +10,10 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,6 +65,27 @@ struct Posting {
     position: u32,
 }
 
+/// The rest of a list of postings during a search: the list of a hash of the content, or of a key.
+#[derive(Debug, Clone, Copy)]
+struct PostingList {
+    start: usize,
+    end: usize,
+    /// Number of hashes of the content that come before this one in the order.
+    position: u32,
+}
+
+/// Takes the place of the number of a list, for the content of the reference that is equal to the content in question.
+const EQUAL: usize = usize::MAX;
+
+/// Memory that several searches use one after another.
+#[derive(Debug, Default)]
+pub struct SearchScratch {
+    bitmap: Vec<u64>,
+    lists: Vec<PostingList>,
+    /// The next content of each list, with the number of the list.
+    heads: BinaryHeap<Reverse<(u32, usize)>>,
+}
+
 /// A content of the reference that is a near-duplicate of the content in question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferencePartner {
@@ -98,7 +121,7 @@ impl ReferenceBuilder {
         Ok(ContentIndex(next))
     }
 
-    /// Indexes the contents, on all threads.
+    /// Makes the index of all contents.
     ///
     /// # Errors
     /// If the temporary file cannot be written or read.
@@ -190,56 +213,81 @@ impl ReferenceIndex {
         self.numbers.is_empty()
     }
 
-    /// The contents of the reference that are near-duplicates of a content, in the order of their numbers.
+    /// Calls `each` for every content of the reference that is a near-duplicate of a content, in the order of their
+    /// numbers, until `each` breaks. `scratch` is memory that searches use one after another.
     ///
     /// # Errors
     /// If the temporary file cannot be read.
-    pub fn partners(&self, signature: &Signature) -> Result<Vec<ReferencePartner>, JoinError> {
-        let mut candidates = self.candidates(signature);
-        candidates.extend(self.numbers.get(&signature.content()));
-        candidates.sort_unstable();
-        candidates.dedup();
-        let mut partners = Vec::new();
-        for content in candidates.into_iter().map(ContentIndex) {
-            let comparison = self.policy.compare(signature, &*self.signatures.get(content)?);
-            if comparison.similar {
-                partners.push(ReferencePartner { content, comparison });
-            }
+    pub fn partners(
+        &self,
+        signature: &Signature,
+        scratch: &mut SearchScratch,
+        mut each: impl FnMut(ReferencePartner) -> ControlFlow<()>,
+    ) -> Result<(), JoinError> {
+        let SearchScratch { bitmap, lists, heads } = scratch;
+        bitmap.clear();
+        lists.clear();
+        heads.clear();
+        let equal = self.numbers.get(&signature.content()).copied();
+        self.collect_lists(signature, lists);
+        if self.policy.metric().is_some() && !lists.is_empty() {
+            parity::append(signature, bitmap);
         }
-        Ok(partners)
-    }
-
-    /// All contents that may be similar to a content, in no order.
-    fn candidates(&self, signature: &Signature) -> Vec<u32> {
-        let mut candidates = Vec::new();
-        if !self.policy.comparable(signature) {
-            return candidates;
-        }
-        let Some(tau) = self.policy.metric() else {
-            self.policy.keys(signature, |key| {
-                candidates.extend(self.list(mixed(key)).iter().map(|posting| posting.content));
-            });
-            return candidates;
+        let first = |(number, list): (usize, &PostingList)| {
+            Some(Reverse((self.postings.get(list.start)?.content, number)))
         };
-        let first = self.order.first_hashes(signature, tau);
-        if first.is_empty() {
-            return candidates;
-        }
-        let mut bitmap = Vec::new();
-        parity::append(signature, &mut bitmap);
-        for (hash, position) in first.iter() {
-            for posting in self.list(mixed(hash)) {
-                if self.may_be_similar((signature.size(), position), posting, &bitmap) {
-                    candidates.push(posting.content);
+        heads.extend(lists.iter().enumerate().filter_map(first));
+        heads.extend(equal.map(|content| Reverse((content, EQUAL))));
+        let mut last = None;
+        while let Some(Reverse((content, number))) = heads.pop() {
+            // A content comes first in the list of the first hash that both have.
+            let is_new = last.replace(content) != Some(content);
+            let mut may_be_similar = true;
+            if let Some(list) = lists.get_mut(number) {
+                let posting = self.postings[list.start];
+                list.start += 1;
+                if list.start < list.end {
+                    heads.push(Reverse((self.postings[list.start].content, number)));
                 }
+                may_be_similar = equal == Some(content)
+                    || self.policy.metric().is_none()
+                    || (is_new && self.may_be_similar((signature.size(), list.position), posting, bitmap));
+            }
+            if !is_new || !may_be_similar {
+                continue;
+            }
+            let comparison = self.policy.compare(signature, &*self.signatures.get(ContentIndex(content))?);
+            let partner = ReferencePartner { content: ContentIndex(content), comparison };
+            if comparison.similar && each(partner).is_break() {
+                break;
             }
         }
-        candidates
+        Ok(())
     }
 
-    /// Whether a content of `size` hashes can be similar to the content of a posting. If the hash of the posting is the
-    /// first that both have, all others that both have come after it.
-    fn may_be_similar(&self, (size, position): (u32, u32), posting: &Posting, bitmap: &[u64]) -> bool {
+    /// Collects the lists that have all contents that may be similar to a content, without empty ones, in the order of
+    /// the content's hashes.
+    fn collect_lists(&self, signature: &Signature, lists: &mut Vec<PostingList>) {
+        if !self.policy.comparable(signature) {
+            return;
+        }
+        let mut add = |of: u64, position: u32| {
+            let Range { start, end } = self.list(of);
+            if start < end {
+                lists.push(PostingList { start, end, position });
+            }
+        };
+        match self.policy.metric() {
+            Some(tau) => {
+                self.order.first_hashes(signature, tau).iter().for_each(|(hash, at)| add(mixed(hash), at));
+            }
+            None => self.policy.keys(signature, |key| add(mixed(key), 0)),
+        }
+    }
+
+    /// Whether a content of `size` hashes can be similar to the content of a posting. The hash of the
+    /// posting is the first that both have, if they are similar, so all others that both have come after it.
+    fn may_be_similar(&self, (size, position): (u32, u32), posting: Posting, bitmap: &[u64]) -> bool {
         let content = posting.content as usize;
         let other_size = self.sizes[content];
         let shared_max = (size - position).min(other_size - posting.position);
@@ -252,12 +300,13 @@ impl ReferenceIndex {
         self.policy.admits(parity::shared_max(size, other_size, differing), size, other_size)
     }
 
-    /// The postings of a mixed hash or key.
-    fn list(&self, of: u64) -> &[Posting] {
+    /// Where the postings of a mixed hash or key are.
+    fn list(&self, of: u64) -> Range<usize> {
         let part = (of >> self.shift) as usize;
-        let part = &self.postings[self.parts[part] as usize..self.parts[part + 1] as usize];
+        let (begin, end) = (self.parts[part] as usize, self.parts[part + 1] as usize);
+        let part = &self.postings[begin..end];
         let start = part.partition_point(|posting| posting.of < of);
         let end = start + part[start..].partition_point(|posting| posting.of == of);
-        &part[start..end]
+        begin + start..begin + end
     }
 }

@@ -9,7 +9,7 @@ from .async_client import AsyncClient
 from .client import Client
 from .connection import own_version
 from .contract.types import Page
-from .dedup import BadRows, Quarantined, RepeatedIds, dedup
+from .dedup import BadRows, Quarantined, RepeatedIds, decontaminate, dedup
 from .errors import (
     BadRequest,
     Conflict,
@@ -63,6 +63,7 @@ __all__ = [
     "Unexpected",
     "Unreachable",
     "__version__",
+    "decontaminate",
     "dedup",
     "program",
 ]

@@ -52,6 +52,8 @@ def dedup(
     date: str | None = None,
     popularity: str | None = None,
     latest: bool = False,
+    reference: Source | None = None,
+    reference_only: bool = False,
     progress: bool = False,
     tau: float | None = None,
     policy: str | None = None,
@@ -88,6 +90,11 @@ def dedup(
     was seen on an earlier day wins. What is no date makes a bad row. `popularity` names a column of numbers, finite and not negative: of a
     group the row in the highest class of powers of two wins, before dates and URLs are looked at. A null says nothing, and what is no such
     number makes a bad row. Without URL, date and popularity the first row of a group wins.
+
+    `reference` is a source of rows that are compared with the others, and have no rows in the result: an evaluation set, or older data.
+    The parameters that name columns also apply to it. A row that is a near-duplicate of a row of the reference is a `duplicate`, and
+    `reference_row` is the number of that row, from 0. With `reference_only=True` nothing else is a duplicate; `decontaminate` is a short
+    form of this.
 
     With `progress=True` lines on standard error say how many rows were read and how long the grouping takes.
 
@@ -143,6 +150,10 @@ def dedup(
      {'id': 'c', 'status': 'duplicate', 'duplicate_of': 'a', 'kept': False}]
     """
     require_known("dedup", "dedup", dedup, DEDUP, (*_PARAMETERS, *_RESULT, *_OF_FILES))
+    if reference_only and reference is None:
+        raise ValueError("reference_only=True compares rows with a reference: give reference=")
+    if reference is not None and (latest or dedup.get("data") is not None or dedup.get("report") is not None):
+        raise ValueError("reference= has no use with latest=, data= or report=")
     from . import results, sources, summary
     from .fields import Fields
     from .rows import Rows
@@ -151,7 +162,11 @@ def dedup(
     parameters = {"tau": tau, "policy": policy, "latest": latest, **dedup}
     folds = latest or parameters.get("data") is not None
     named = sources.inputs(source)
+    beside = None if reference is None else sources.inputs(reference)
     if named is not None and sources.program_reads(named):
+        if reference is not None and (beside is None or not sources.program_reads(beside)):
+            raise ValueError("what the program reads by itself needs a reference that it reads by itself, too")
+        parameters |= {"reference": beside, "reference_only": reference_only}
         _refuse(parameters, _RESULT)
         if popularity is not None:
             raise ValueError("popularity= names a column of rows, and what the program reads by itself has none")
@@ -166,6 +181,10 @@ def dedup(
     with held(), tempfile.TemporaryDirectory(prefix="doppel-", dir=scratch) as folder:
         out, written, shown = (Path(folder) / name for name in ("pages.jsonl", "rows.jsonl", "report.html"))
         report = parameters.pop("report", None)
+        protected = None
+        if reference is not None:
+            protected = _reference(reference, beside, Fields(text, html, id, url, date, popularity), Path(folder))
+            parameters |= {"reference": str(protected[0]), "reference_only": reference_only}
         with written.open("wb", buffering=1 << 20) as file:
             rows = Rows(file, stay=parameters.get("data") is not None, folds=folds)
             for chunk in sources.chunks(source, named, Fields(text, html, id, url, date, popularity)):
@@ -176,7 +195,7 @@ def dedup(
             _warn_of_repeated(rows.repeated)
             _warn_of_bad(rows.count, rows.reasons)
             out.touch()
-            return results.by_row(out, rows, named)
+            return results.by_row(out, rows, named, protected)
         # Bad rows are told of, however many there are.
         told, bad = _run([str(written)], out, {**parameters, "report": report and shown, "max_bad": 1}, steps)
         refused = sum(_bad_counts(told).values())
@@ -188,11 +207,47 @@ def dedup(
         if report is not None:
             summary.write_report(shown, Path(report), rows, ids)
         metadata = {"doppel": summary.of_rows(told, rows, ids)}
-        return results.by_row(out, rows, named).replace_schema_metadata(metadata)
+        return results.by_row(out, rows, named, protected).replace_schema_metadata(metadata)
+
+
+def decontaminate(train: Source, reference: Source, **parameters: Any) -> pa.Table:
+    """Finds the rows of `train` that are near-duplicates of a row of `reference`, such as an evaluation set.
+
+    Takes the parameters of `dedup`, and gives its result. Nothing but near-duplicates of the reference has the status `duplicate`; all
+    other rows are kept, whether or not they are near-duplicates of each other.
+
+    >>> import doppel
+    >>> text = " ".join(f"word{n}" for n in range(50))
+    >>> train = [{"id": "a", "text": text + " and more"}, {"id": "b", "text": "something else"}]
+    >>> found = doppel.decontaminate(train, [{"id": "question", "text": text}])
+    >>> found.select(["id", "kept", "duplicate_of", "reference_row"]).to_pylist()
+    [{'id': 'a', 'kept': False, 'duplicate_of': 'question', 'reference_row': 0},
+     {'id': 'b', 'kept': True, 'duplicate_of': None, 'reference_row': None}]
+    """
+    return dedup(train, reference=reference, reference_only=True, **parameters)
+
+
+def _reference(source: Source, named: Any, fields: Any, folder: Path) -> tuple[Path, Any]:
+    """Writes the rows of a reference as lines for the program. Gives the file and the rows. A bad row is an error, because it would
+    protect nothing.
+    """
+    from . import sources
+    from .rows import Rows
+
+    written = folder / "reference.jsonl"
+    with written.open("wb", buffering=1 << 20) as file:
+        rows = Rows(file)
+        for chunk in sources.chunks(source, named, fields):
+            rows.write(chunk)
+    if rows.count == 0:
+        raise ValueError("the reference has no rows, so it would protect nothing")
+    if rows.written < rows.count:
+        raise ValueError(f"{rows.count - rows.written} rows of the reference cannot be read: {'; '.join(rows.reasons)}")
+    return written, rows
 
 
 _FIELDS = ("text", "html", "id", "url", "date")
-_PARAMETERS = (*_FIELDS, "popularity", "latest", "progress", "tau", "policy", "scratch")
+_PARAMETERS = (*_FIELDS, "popularity", "latest", "reference", "reference_only", "progress", "tau", "policy", "scratch")
 _RESULT = {
     "out": "the result is the table",
     "json": "the summary is in the metadata of the table",
@@ -206,6 +261,7 @@ _OF_FILES = {
     "removed": "`table.filter(pyarrow.compute.invert(found['kept']))` is what is removed",
     "superseded": "the result has the status `superseded`",
     "annotate": "the result has these columns",
+    "pairs": "the result names the first such row of the reference",
     "separator": "the first row of a file shows it, or a line such as sep=; in front",
     "format": "the ending of a file's name says what it is",
     "prune": "it is for directories of pages",
@@ -259,7 +315,7 @@ def _bad_counts(told: bytes) -> Mapping[str, int]:
 def _warn_of_quarantine(told: bytes) -> None:
     """Warns of groups of which all rows are kept, if there are any."""
     summary = cast("Mapping[str, Any]", msgspec.json.decode(told))
-    if summary["groups"]["quarantined"]:
+    if summary.get("groups", {}).get("quarantined"):
         warnings.warn("\n".join(summary["warnings"]), Quarantined, stacklevel=3)
 
 

@@ -37,6 +37,9 @@ _NUMBERED = pa.schema(
         ("winner", pa.int64()),
         ("duplicate_of", pa.int64()),
         ("similarity", pa.float64()),
+        # Of rows of the reference.
+        ("winner_reference", pa.int64()),
+        ("duplicate_of_reference", pa.int64()),
         # Of rows that are not of this call.
         ("winner_elsewhere", pa.string()),
         ("duplicate_of_elsewhere", pa.string()),
@@ -72,12 +75,13 @@ def by_url(out: Path, *, folds: bool) -> pa.Table:
     return table.set_column(table.schema.get_field_index("kept"), "kept", pc.or_(table["kept"], is_redirect))
 
 
-def by_row(out: Path, rows: Rows, files: Sequence[str] | None) -> pa.Table:
+def by_row(out: Path, rows: Rows, files: Sequence[str] | None, reference: tuple[Path, Rows] | None = None) -> pa.Table:
     """A row for each row of the source, in order: `out` is what the program wrote, an empty file where it had nothing to do. `files` are
-    the files of the source, if it is files.
+    the files of the source, if it is files. `reference` is the file and the rows of the reference.
     """
     ids = rows.ids()
-    of_rows = (_by_line(batch) for batch in lines(out, _OF_RECORDS))
+    beside = None if reference is None else str(reference[0])
+    of_rows = (_by_line(batch, beside) for batch in lines(out, _OF_RECORDS))
     numbered = (_numbered(batch, rows) for batch in lines(out)) if rows.folds else of_rows
     found = pa.Table.from_batches(numbered, _NUMBERED)
     every = pa.array(range(rows.count), pa.int64())
@@ -89,12 +93,19 @@ def by_row(out: Path, rows: Rows, files: Sequence[str] | None) -> pa.Table:
     for column in ("winner", "duplicate_of"):
         at = found.schema.get_field_index(column)
         called = ids.take(found[column])
+        if reference is not None:
+            others = reference[1].ids().take(found[f"{column}_reference"])
+            if others.type != called.type:
+                others, called = others.cast(pa.string()), called.cast(pa.string())
+            called = pc.coalesce(called, others)
         if rows.stay:
             called = pc.coalesce(called, found[f"{column}_elsewhere"].cast(called.type))
         found = found.set_column(at, column, called)
     table = _table(ids, status, found)
     for name, column in numbers.items():
         table = table.append_column(name, column)
+    if reference is not None:
+        table = table.append_column("reference_row", found["duplicate_of_reference"])
     return table if files is None else table.append_column("file", _files(rows, files))
 
 
@@ -106,11 +117,20 @@ def _files(rows: Rows, files: Sequence[str]) -> pa.ChunkedArray:
     return pa.chunked_array([pa.DictionaryArray.from_arrays(chunk, names) for chunk in numbers], kind)
 
 
-def _by_line(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Lines with numbers of rows, where each row is judged on its own: a row is a line of the program's input."""
+def _by_line(batch: pa.RecordBatch, reference: str | None) -> pa.RecordBatch:
+    """Lines with numbers of rows, where each row is judged on its own: a row is a line of the program's input, or of the file
+    `reference`.
+    """
     row, winner, duplicate_of = (pc.subtract(pc.struct_field(batch[name], "line"), 1) for name in _RECORDS)
+    others = [pa.nulls(len(batch), pa.int64())] * 2
+    if reference is not None:
+        nothing = pa.nulls(len(batch), pa.int64())
+        is_other = [pc.equal(pc.struct_field(batch[name], "file"), reference) for name in _RECORDS[1:]]
+        numbers = list(zip(is_other, (winner, duplicate_of), strict=True))
+        others = [pc.if_else(other, number, nothing) for other, number in numbers]
+        winner, duplicate_of = (pc.if_else(other, nothing, number) for other, number in numbers)
     elsewhere = [pa.nulls(len(batch), pa.string())] * 2
-    columns = [row, batch["status"], batch["group"], winner, duplicate_of, batch["similarity"], *elsewhere]
+    columns = [row, batch["status"], batch["group"], winner, duplicate_of, batch["similarity"], *others, *elsewhere]
     return pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)
 
 
@@ -119,7 +139,17 @@ def _numbered(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
     numbers = {column: rows.rows_of(batch[column]) for column in ("url", "winner", "duplicate_of")}
     winner, duplicate_of = numbers["winner"], numbers["duplicate_of"]
     elsewhere = [_elsewhere(batch[column], numbers[column], rows) for column in ("winner", "duplicate_of")]
-    columns = [numbers["url"], batch["status"], batch["group"], winner, duplicate_of, batch["similarity"], *elsewhere]
+    others = [pa.nulls(len(batch), pa.int64())] * 2
+    columns = [
+        numbers["url"],
+        batch["status"],
+        batch["group"],
+        winner,
+        duplicate_of,
+        batch["similarity"],
+        *others,
+        *elsewhere,
+    ]
     numbered = pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)
     return numbered.filter(pc.is_valid(numbers["url"])) if rows.stay else numbered
 

@@ -23,7 +23,7 @@ pub(super) fn cover(
     groups: &[ContentGroup],
     members: &mut [Option<GroupMember>],
 ) -> Result<(), BulkError> {
-    let is_protected = |page: u32| versions.pages[page as usize].is_protected;
+    let is_protected = |page: u32| versions.pages[page as usize].is_protected();
     let differs = |page: &u32| members[*page as usize].is_some_and(|member| !member.similar);
     // If a group has a protected page, its winner is protected.
     let has_cover = |group: &&ContentGroup| !group.quarantined || is_protected(group.winner);

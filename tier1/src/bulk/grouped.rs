@@ -177,12 +177,22 @@ pub struct BulkGroup {
     pub winner: PageUrl,
     /// Index of that page among the lines.
     pub winner_place: u32,
-    /// Number of pages, including redirects.
+    /// Number of pages, including redirects and protected records.
     pub pages: u64,
     /// Number of pages with content.
     pub contents: u64,
+    /// Number of protected records among them.
+    pub protected: u64,
     /// Whether all pages with content have the same content.
     pub same: bool,
     /// Whether the group has too many distinct contents, so that all its pages are kept.
     pub quarantined: bool,
+}
+
+impl BulkGroup {
+    /// Whether not all pages are protected records.
+    #[must_use]
+    pub fn has_judged(&self) -> bool {
+        self.protected < self.contents
+    }
 }

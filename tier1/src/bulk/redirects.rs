@@ -27,7 +27,9 @@ impl Spellings {
             return Self(HashMap::new());
         }
         let spelled = (0..versions.pages.len()).into_par_iter().filter_map(|number| {
-            let url = &versions.pages[number].rank.url;
+            let page = &versions.pages[number];
+            // A redirect does not lead to a protected record.
+            let url = (!page.is_protected()).then_some(&page.rank.url)?;
             let normal = url.normalised()?.id();
             wanted.contains(&normal).then(|| (normal, url.id(), number as u32))
         });

@@ -87,7 +87,7 @@ impl ResolvedCollection {
             (0..self.versions.pages.len()).map(|page| self.status_of(page)).collect();
         let intake = self.versions.intake.iter().map(|counters| (*counters, Default::default()));
         let (mut counters, _) = totals::add(intake);
-        counters.groups = groups.len() as u64;
+        counters.groups = groups.iter().filter(|group| group.has_judged()).count() as u64;
         let unit = self.versions.unit();
         let (mut pages, mut dead) = (Vec::with_capacity(statuses.len()), Vec::new());
         let mut protected = 0_u64..;
@@ -100,11 +100,15 @@ impl ResolvedCollection {
                     dead.extend(page.record.map(|record| record.number));
                     continue;
                 }
-            } else if !page.is_protected {
+            } else if !page.is_protected() {
                 count(&mut counters, page_status.status, end.is_some());
             }
             let PageStatus { status, group, duplicate_of, similarity } = page_status;
             let content = page.content().map(|content| self.contents.hash(content));
+            let record = match page.reference {
+                Some(_) => protected.next().map(NamedRecord::Protected),
+                None => page.record.map(|record| NamedRecord::Input(record.number)),
+            };
             let page = GroupedPage {
                 url: page.rank.url,
                 status,
@@ -113,10 +117,7 @@ impl ResolvedCollection {
                 similarity,
                 reason: end.and_then(Result::err),
                 content,
-                record: match page.is_protected {
-                    true => protected.next().map(NamedRecord::Protected),
-                    false => page.record.map(|record| NamedRecord::Input(record.number)),
-                },
+                record,
             };
             pages.push((number, page));
         }
@@ -168,7 +169,7 @@ impl ResolvedCollection {
             }
             _ => similar.then_some(CoveredBy { page: winner, similarity }),
         };
-        let is_protected = |page: u32| self.versions.pages[page as usize].is_protected;
+        let is_protected = |page: u32| self.versions.pages[page as usize].is_protected();
         match of_winner.or(covered_by) {
             _ if page == self.stands_for(number) => kept(Status::Winner),
             Some(of) if !is_protected(page) && (!quarantined || is_protected(of.page)) => {
@@ -196,6 +197,11 @@ impl ResolvedCollection {
             winner_place: self.stands_for(number),
             pages: group.pages.iter().map(|page| 1 + u64::from(self.inbound[*page as usize])).sum(),
             contents: group.pages.len() as u64,
+            protected: group
+                .pages
+                .iter()
+                .filter(|page| self.versions.pages[**page as usize].is_protected())
+                .count() as u64,
             quarantined: group.quarantined,
             same: group.pages.iter().all(|page| self.content(*page) == winner),
         }

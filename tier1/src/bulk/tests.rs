@@ -105,6 +105,7 @@ fn the_pages_of_a_chain_are_one_group() {
             pages: 3,
             contents: 3,
             same: false,
+            protected: 0,
             quarantined: false
         }]
     );

@@ -21,8 +21,8 @@ use super::{BulkError, InputRecord, Unit};
 pub(super) struct Page {
     /// Record of the inputs from which the page was read; `None` if the page comes from no input.
     pub(super) record: Option<InputRecord>,
-    /// Whether the page is kept in any case.
-    pub(super) is_protected: bool,
+    /// Number of the reference that the record is from. Such a record is protected: it is kept in any case.
+    pub(super) reference: Option<u32>,
     pub(super) rank: Rank,
     pub(super) fetched_at: Timestamp,
     /// Date of the version with this popularity; `None` if the page has no popularity.
@@ -72,6 +72,11 @@ pub(super) trait TakeContents {
 }
 
 impl Page {
+    /// Whether the page is a record of a reference.
+    pub(super) fn is_protected(&self) -> bool {
+        self.reference.is_some()
+    }
+
     pub(super) fn content(&self) -> Option<ContentIndex> {
         match self.state {
             PageState::Content(content) => Some(content),
@@ -90,7 +95,7 @@ impl Page {
         let (state, outcome) = state(id, body, contents)?;
         let popularity_at = popularity.map(|_| fetched_at);
         let rank = Rank { url, popularity, first_seen: fetched_at };
-        let page = Self { record, is_protected: false, rank, fetched_at, popularity_at, details, state };
+        let page = Self { record, reference: None, rank, fetched_at, popularity_at, details, state };
         Ok((page, outcome))
     }
 
@@ -154,7 +159,7 @@ impl Versions {
     pub(super) fn live(&self) -> impl Iterator<Item = &PageUrl> {
         self.pages
             .iter()
-            .filter(|page| page.state != PageState::Dead && !page.is_protected)
+            .filter(|page| page.state != PageState::Dead && !page.is_protected())
             .map(|page| &page.rank.url)
     }
 
@@ -165,7 +170,7 @@ impl Versions {
         if self.unit == Unit::Page || !self.pages.iter().any(asks) {
             return;
         }
-        for (number, page) in (0..).zip(&self.pages).filter(|(_, page)| !page.is_protected) {
+        for (number, page) in (0..).zip(&self.pages).filter(|(_, page)| !page.is_protected()) {
             let newest = self.numbers.entry(page.rank.url.id()).or_insert(number);
             if self.pages[*newest as usize].fetched_at < page.fetched_at {
                 *newest = number;
@@ -175,8 +180,8 @@ impl Versions {
 
     /// Compares two pages in the winner order; `Less` means that `a` wins.
     ///
-    /// Protected records precede all others, whatever the rules say. If records are judged, a record that stores
-    /// its content precedes records that refer to another one. The position in the input takes the place of the
+    /// Records of references precede all others, in the order of the references, whatever the rules say. If records
+    /// are judged, a record that stores its content precedes records that refer to another one. The position in the input takes the place of the
     /// URL.
     pub(super) fn compare(
         &self,
@@ -187,7 +192,7 @@ impl Versions {
         let [one, other] = [a, b].map(|page| &self.pages[page as usize]);
         let (order, rule) = winners.compare(&one.rank, &other.rank, market);
         let order = match self.unit {
-            Unit::Page if one.is_protected && rule == WinnerRule::Url => order.then(a.cmp(&b)),
+            Unit::Page if one.is_protected() && rule == WinnerRule::Url => order.then(a.cmp(&b)),
             Unit::Page => order,
             Unit::Record => {
                 let refers = |page: &Page| page.record.is_some_and(|record| record.refers_back);
@@ -195,17 +200,19 @@ impl Versions {
                 refers(one).cmp(&refers(other)).then(order)
             }
         };
-        other.is_protected.cmp(&one.is_protected).then(order)
+        let reference = |page: &Page| page.reference.unwrap_or(u32::MAX);
+        reference(one).cmp(&reference(other)).then(order)
     }
 
     /// Takes a protected record. It stays apart from all other records and pages, also if they have its URL.
     pub(super) fn protect(
         &mut self,
+        reference: u32,
         version: Submission,
         contents: &mut impl TakeContents,
     ) -> Result<(), BulkError> {
         let (page, _) = Page::first((version.url.id(), None), version, contents)?;
-        self.pages.push(Page { is_protected: true, ..page });
+        self.pages.push(Page { reference: Some(reference), ..page });
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Compares each record of the inputs with all reference sets.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use doppel_contract::Status;
@@ -7,7 +8,7 @@ use doppel_crawls::copy::{RecordName, Removal};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::records::record_names::{RecordLabel, RecordNames};
 use doppel_inputs::tally::Tally;
-use doppel_join::{ContentIndex, JoinError};
+use doppel_join::{ContentIndex, JoinError, ReferencePartner, SearchScratch};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::{Comparison, Signer};
 use doppel_protocol::{Body, Line};
@@ -20,6 +21,9 @@ use crate::accounts::{Accounts, DecisionCounts};
 use crate::extracted::{self, ExtractedPage};
 use crate::results::{JudgedRecord, RecordDecisions, TakenRecords};
 
+/// Number of records that are compared at once.
+const PAGES_AT_ONCE: usize = 64;
+
 /// The records of the inputs, compared with reference sets.
 #[derive(Debug)]
 pub struct ComparedRecords<'s> {
@@ -29,6 +33,8 @@ pub struct ComparedRecords<'s> {
     names: RecordNames,
     /// By set: what was found in it.
     found: Vec<FoundPairs>,
+    /// Whether all pairs were found, and not only the first of each record and set.
+    finds_all: bool,
     /// Records that were read.
     pub tally: Tally,
 }
@@ -38,7 +44,7 @@ pub struct ComparedRecords<'s> {
 pub struct FoundPairs {
     /// Number of records with a near-duplicate in the set.
     pub records: u64,
-    /// Number of pairs of a record and a content of the set that are near-duplicates.
+    /// Number of the pairs of a record and a content of the set that were found.
     pub pairs: u64,
 }
 
@@ -47,7 +53,8 @@ struct ComparedRecord {
     number: u64,
     original: Option<u64>,
     url: PageUrl,
-    /// The most similar content of all sets.
+    status: Status,
+    /// The first near-duplicate, in the order of the sets and of their records.
     partner: Option<Partner>,
 }
 
@@ -81,7 +88,7 @@ pub struct PairLine<'l> {
 pub struct ComparedLine<'l> {
     url: &'l str,
     status: Status,
-    /// URL or name of the most similar record of a set.
+    /// URL or name of the first near-duplicate in a set.
     duplicate_of: Option<&'l str>,
     similarity: Option<f64>,
     record: Option<RecordLabel<'l>>,
@@ -90,69 +97,96 @@ pub struct ComparedLine<'l> {
     reference: Option<&'l Path>,
 }
 
-/// Compares the records of the inputs with all sets. Calls `each` for every pair, in the order of the inputs.
+/// Takes a pair.
+type TakePair<'t> = dyn FnMut(&PairLine<'_>) -> anyhow::Result<()> + 't;
+
+/// Compares the records of the inputs with all sets. With `each_pair`, calls it for every pair, in the order of the
+/// inputs. Without it, the search for a record ends at the first near-duplicate in each set.
 ///
 /// # Errors
-/// If an input cannot be opened, or a temporary file cannot be read; or the error of `each`.
+/// If an input cannot be opened, or a temporary file cannot be read; or the error of `each_pair`.
 pub fn compare<'s>(
     inputs: &InputArgs,
     signer: &Signer,
     sets: &'s [ReferenceSet],
-    mut each: impl FnMut(&PairLine<'_>) -> anyhow::Result<()>,
+    mut each_pair: Option<&mut TakePair<'_>>,
 ) -> anyhow::Result<ComparedRecords<'s>> {
     let (mut records, mut names) = (Vec::new(), RecordNames::default());
     let mut found = vec![FoundPairs::default(); sets.len()];
+    let finds_all = each_pair.is_some();
     let tally = extracted::pages(inputs, (signer.clone(), false), |pages| {
-        let partners: Result<Vec<Vec<Partner>>, JoinError> =
-            pages.par_iter().map(|page| partners(sets, page)).collect();
-        for (page, partners) in pages.into_iter().zip(partners?) {
-            let original = page.original();
-            let ExtractedPage { record: number, submission, origin, .. } = page;
-            names.note(number, &origin);
-            for of_set in partners.chunk_by(|a, b| a.set == b.set) {
-                let found = &mut found[of_set[0].set];
-                found.records += 1;
-                found.pairs += of_set.len() as u64;
+        let mut pages = pages.into_iter();
+        loop {
+            // Few at a time, because a record can have as many pairs as the references have contents.
+            let some: Vec<ExtractedPage> = pages.by_ref().take(PAGES_AT_ONCE).collect();
+            if some.is_empty() {
+                return Ok(());
             }
-            for partner in &partners {
-                let set = &sets[partner.set];
-                each(&PairLine {
-                    url: submission.url.as_str(),
-                    record: names.label(number),
-                    reference: set.path(),
-                    reference_url: set.url(partner.content).as_str(),
-                    reference_record: set.label(partner.content),
-                    similarity: partner.comparison.similarity.as_f64(),
-                    same_content: partner.comparison.same_content,
-                })?;
+            let search =
+                |scratch: &mut SearchScratch, page: &ExtractedPage| partners(sets, page, finds_all, scratch);
+            let partners: Result<Vec<Vec<Partner>>, JoinError> =
+                some.par_iter().map_init(SearchScratch::default, search).collect();
+            for (page, partners) in some.into_iter().zip(partners?) {
+                let original = page.original();
+                let ExtractedPage { record: number, submission, origin, .. } = page;
+                names.note(number, &origin);
+                for of_set in partners.chunk_by(|a, b| a.set == b.set) {
+                    let found = &mut found[of_set[0].set];
+                    found.records += 1;
+                    found.pairs += of_set.len() as u64;
+                }
+                if let Some(each_pair) = &mut each_pair {
+                    for partner in &partners {
+                        each_pair(&pair_line(sets, partner, (&submission.url, names.label(number))))?;
+                    }
+                }
+                let status = match (partners.is_empty(), &submission.body) {
+                    (false, _) => Status::Duplicate,
+                    (true, Body::Content(_)) => Status::Unique,
+                    (true, Body::Redirect(_)) => Status::Unresolved,
+                    (true, Body::Dead) => Status::Dead,
+                };
+                let partner = partners.into_iter().next();
+                records.push(ComparedRecord { number, original, url: submission.url, status, partner });
             }
-            let partner = partners.into_iter().reduce(more_similar);
-            records.push(ComparedRecord { number, original, url: submission.url, partner });
         }
-        Ok(())
     })?;
-    Ok(ComparedRecords { sets, records, names, found, tally })
+    Ok(ComparedRecords { sets, records, names, found, finds_all, tally })
 }
 
-/// The near-duplicates of a record, in the order of the sets and of their contents.
-fn partners(sets: &[ReferenceSet], page: &ExtractedPage) -> Result<Vec<Partner>, JoinError> {
+fn pair_line<'l>(
+    sets: &'l [ReferenceSet],
+    partner: &Partner,
+    (url, record): (&'l PageUrl, Option<RecordLabel<'l>>),
+) -> PairLine<'l> {
+    let set = &sets[partner.set];
+    PairLine {
+        url: url.as_str(),
+        record,
+        reference: set.path(),
+        reference_url: set.url(partner.content).as_str(),
+        reference_record: set.label(partner.content),
+        similarity: partner.comparison.similarity.as_f64(),
+        same_content: partner.comparison.same_content,
+    }
+}
+
+/// The near-duplicates of a record in the order of the sets and of their contents: all, or the first of each set.
+fn partners(
+    sets: &[ReferenceSet],
+    page: &ExtractedPage,
+    finds_all: bool,
+    scratch: &mut SearchScratch,
+) -> Result<Vec<Partner>, JoinError> {
     let Body::Content(signature) = &page.submission.body else { return Ok(Vec::new()) };
     let mut partners = Vec::new();
     for (set, searched) in sets.iter().enumerate() {
-        let of_set = searched.partners(signature)?.into_iter();
-        partners.extend(of_set.map(|found| Partner {
-            set,
-            content: found.content,
-            comparison: found.comparison,
-        }));
+        searched.partners((signature, scratch), |ReferencePartner { content, comparison }| {
+            partners.push(Partner { set, content, comparison });
+            if finds_all { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
     }
     Ok(partners)
-}
-
-/// The more similar one of two partners, and `a` if they are equally similar.
-fn more_similar(a: Partner, b: Partner) -> Partner {
-    let order = |of: &Partner, other: &Partner| of.comparison.similarity.compare(other.comparison.similarity);
-    if order(&b, &a).is_gt() { b } else { a }
 }
 
 impl ComparedRecords<'_> {
@@ -161,13 +195,18 @@ impl ComparedRecords<'_> {
         &self.found
     }
 
+    /// Whether all pairs were found.
+    pub fn finds_all(&self) -> bool {
+        self.finds_all
+    }
+
     /// A line for each usable record, in the order of the inputs.
     pub fn lines(&self) -> impl Iterator<Item = ComparedLine<'_>> {
         self.records.iter().map(|record| {
             let partner = record.partner.map(|partner| (&self.sets[partner.set], partner));
             ComparedLine {
                 url: record.url.as_str(),
-                status: if partner.is_some() { Status::Duplicate } else { Status::Unique },
+                status: record.status,
                 duplicate_of: partner.map(|(set, partner)| set.url(partner.content).as_str()),
                 similarity: partner.map(|(_, partner)| partner.comparison.similarity.as_f64()),
                 record: self.names.label(record.number),
@@ -197,7 +236,7 @@ impl ComparedRecords<'_> {
             let partner = record.partner.map(|partner| (&self.sets[partner.set], partner));
             let line = Line {
                 url: record.url.clone(),
-                status: if partner.is_some() { Status::Duplicate } else { Status::Unique },
+                status: record.status,
                 group: None,
                 winner: None,
                 duplicate_of: partner.map(|(set, partner)| set.url(partner.content).clone()),

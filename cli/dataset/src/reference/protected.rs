@@ -28,27 +28,28 @@ pub struct NamesOfRun<'n> {
 }
 
 impl ProtectedRecords {
-    /// Reads all references, and hands each record with a content to `protect`. Records without a content, such as
-    /// redirects, are left out.
+    /// Reads all references, and hands each record with a content to `protect`, with the number of its
+    /// reference. Records without a content, such as redirects, are left out.
     ///
     /// # Errors
     /// If a reference cannot be read to its end, or has too many bad records; or the error of `protect`.
     pub fn read(
         inputs: &[ReferenceInput],
         signer: &Signer,
-        mut protect: impl FnMut(Submission) -> anyhow::Result<()>,
+        mut protect: impl FnMut(u32, Submission) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
         let (mut this, mut number) = (Self::default(), 0);
-        for input in inputs {
+        for (reference, input) in (0..).zip(inputs) {
             let begin = number;
             let tally = input.pages(signer, |ExtractedPage { submission, origin, .. }| {
                 if matches!(submission.body, Body::Content(_)) {
                     this.names.note(number, &origin);
                     number += 1;
-                    protect(submission)?;
+                    protect(reference, submission)?;
                 }
                 Ok(())
             })?;
+            input.check_records(number - begin)?;
             this.sets.push(ReferenceSetSummary::new(input.path(), number - begin, &tally));
             this.ends.push(number);
         }
@@ -60,7 +61,9 @@ impl ProtectedRecords {
     pub fn summaries(&self, grouped: &GroupedCollection) -> Vec<ReferenceSetSummary> {
         let mut sets = self.sets.clone();
         for judged in grouped.judged() {
-            if let Some(NamedRecord::Protected(number)) = judged.records.duplicate_of {
+            if judged.content.is_some()
+                && let Some(NamedRecord::Protected(number)) = judged.records.duplicate_of
+            {
                 sets[self.ends.partition_point(|end| *end <= number)].removed += 1;
             }
         }

@@ -12,7 +12,8 @@ use serde::Serialize;
 
 use super::ComparedRecords;
 use crate::accounts::Accounts;
-use crate::results;
+use crate::learnt_tables::LearntTables;
+use crate::results::{self, RecordDecisions};
 
 /// Summary of a run.
 #[derive(Debug, Serialize)]
@@ -21,6 +22,9 @@ pub struct ReferenceSummary {
     records: Accounts,
     /// Policy as text.
     policy: Policy,
+    /// Tables that this run learned from its inputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables: Option<LearntTables>,
     /// What was read of the inputs.
     pub input: Tally,
     /// The sets, in the order in which the user named them.
@@ -45,46 +49,55 @@ pub struct ReferenceSetSummary {
     /// each record is compared with all sets, a record with near-duplicates in several sets counts in each of them.
     /// Otherwise it counts in the set of the record that it names.
     pub(super) removed: u64,
-    /// Number of pairs of such a record and a distinct content of this set, if each record is compared with all.
+    /// Number of pairs of such a record and a distinct content of this set, if all pairs were found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs: Option<u64>,
+    /// Whether each record is compared with all sets.
+    #[serde(skip)]
+    compares_all: bool,
 }
 
 impl ReferenceSetSummary {
     /// Describes a set with so many records, which was read with this tally.
     pub(super) fn new(path: &Path, records: u64, tally: &Tally) -> Self {
         let bad = tally.bad.values().sum();
-        Self { path: path.to_owned(), records, bad, removed: 0, pairs: None }
+        Self { path: path.to_owned(), records, bad, removed: 0, pairs: None, compares_all: false }
     }
 
     /// The row of the summary for people.
     pub(crate) fn row(&self) -> Vec<String> {
         let bad = if self.bad > 0 { format!(", {} bad", count(self.bad)) } else { String::new() };
         let pairs = self.pairs.map(|pairs| format!(", in {}", plural(pairs, "pair"))).unwrap_or_default();
+        let is = if self.compares_all { "near-duplicates of" } else { "name" };
         vec![
             format!("  {}", self.path.display()),
             count(self.removed),
-            format!("near-duplicates of its {}{bad}{pairs}", plural(self.records, "record")),
+            format!("{is} one of its {}{bad}{pairs}", plural(self.records, "record")),
         ]
     }
 }
 
 impl ReferenceSummary {
-    /// Creates the summary of a run that took `elapsed`.
+    /// Creates the summary of a run that took `elapsed`. `decisions` are those by which records were written.
     #[must_use]
     pub fn new(
         policy: Policy,
         mut references: Vec<ReferenceSetSummary>,
-        compared: ComparedRecords<'_>,
-        elapsed: Duration,
+        (compared, decisions): (ComparedRecords<'_>, Option<&RecordDecisions>),
+        (tables, elapsed): (Option<LearntTables>, Duration),
     ) -> Self {
         for (reference, found) in references.iter_mut().zip(compared.found()) {
-            (reference.removed, reference.pairs) = (found.records, Some(found.pairs));
+            reference.compares_all = true;
+            reference.removed = found.records;
+            reference.pairs = compared.finds_all().then_some(found.pairs);
         }
-        let (records, seconds) = (compared.accounts(), elapsed.as_secs_f64());
+        let (mut records, seconds) = (compared.accounts(), elapsed.as_secs_f64());
+        if let Some(decisions) = decisions {
+            records.keep_originals(decisions.originals());
+        }
         let input = compared.tally;
         let records_per_second = input.records as f64 / seconds;
-        Self { records, policy, input, references, results: None, seconds, records_per_second }
+        Self { records, policy, tables, input, references, results: None, seconds, records_per_second }
     }
 
     /// Prints the summary for people.
@@ -108,6 +121,7 @@ impl ReferenceSummary {
             writeln!(out, "\n{}", results::written(copied))?;
         }
         let (seconds, speed) = (self.seconds, self.records_per_second);
-        writeln!(out, "\n{seconds:.1} s: {speed:.0} records/s, {} read", bytes(self.input.bytes))
+        writeln!(out, "\n{seconds:.1} s: {speed:.0} records/s, {} read", bytes(self.input.bytes))?;
+        self.tables.as_ref().map_or(Ok(()), |tables| tables.print(out))
     }
 }

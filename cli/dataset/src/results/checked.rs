@@ -109,7 +109,7 @@ impl Results {
                     let input = format!("is in, or around, the input {}", input.display());
                     return Err(wrong(if is_it { "is an input" } else { &input }).into());
                 }
-                let pattern = inputs.inputs.iter().find(|input| matches(input, &path));
+                let pattern = inputs.inputs.iter().find(|input| sources::matches_pattern(input, &path));
                 ensure!(pattern.is_none(), wrong("also matches the pattern of an input"));
                 // A link in the directory can lead elsewhere.
                 if !path.starts_with(dir) {
@@ -146,6 +146,14 @@ impl Results {
             is_collection: data.is_some(),
             _locks: locks,
         }))
+    }
+
+    /// The files that the run writes, each with the option of its directory.
+    pub fn paths(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
+        let Sides { kept, removed, superseded } = &self.dirs;
+        let dirs = [("--kept", kept), ("--removed", removed), ("--superseded", superseded)];
+        let dirs = dirs.into_iter().filter_map(|(option, dir)| Some((option, dir.as_ref()?)));
+        dirs.flat_map(|(option, dir)| self.places.iter().map(move |(place, _)| (option, dir.join(place))))
     }
 
     /// Reports on standard error how much memory a run takes, unless the inputs are small. `bytes` is their
@@ -200,12 +208,6 @@ fn directory(dir: &Path) -> io::Result<PathBuf> {
 /// Whether a source is a regular file, which can be opened more than once.
 fn is_file(source: &InputSource) -> bool {
     matches!(&source.kind, SourceKind::File(path, _) if path.is_file())
-}
-
-/// Whether an input is a pattern, and matches a path.
-fn matches(input: &Path, path: &Path) -> bool {
-    let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
-    sources::absolute_pattern(input).is_some_and(|pattern| pattern.matches_path_with(path, options))
 }
 
 fn cannot(dir: &Path) -> String {

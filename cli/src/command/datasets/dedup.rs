@@ -13,8 +13,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use doppel_contract::{Market, Markets};
+use doppel_dataset::learnt_tables::LearntTables;
 use doppel_dataset::results::{RecordDecisions, ResultArgs, Results, Verdicts};
-use doppel_dataset::summary::{IngestSummary, LearntTables, Summary};
+use doppel_dataset::summary::{IngestSummary, Summary};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::ingested::ReadingPlan;
 use doppel_inputs::records::bad_records::BadFile;
@@ -173,7 +174,7 @@ impl Dedup {
         }
         let learnt = self.learn(&mut request)?;
         let done = if self.references.reference_only {
-            self.compare_with_references(request, &plan)
+            self.compare_with_references(request, &plan, learnt)
         } else {
             self.dedup(request, &plan, learnt)
         };
@@ -212,7 +213,6 @@ impl Dedup {
         }
         let out = self.out.as_deref().map(Destination::open).transpose()?;
         let report = self.report_plan(out.as_ref())?;
-        let references = self.reference_plan(out.as_ref())?;
         let is_possible = data.map_or(Ok(false), NewDirectory::is_possible)?;
         match data {
             Some(dir) if !is_possible => Manifest::try_for(dir, request.wanted, DEFAULTS)?,
@@ -235,6 +235,7 @@ impl Dedup {
             self.inputs.refuse_output("--out", out)?;
         }
         let results = Results::check(&self.results, &self.inputs, &others, data)?;
+        let references = self.reference_plan(out.as_ref(), results.as_ref())?;
         if let Some(results) = &results {
             results.say_memory(self.inputs.sources()?.all.iter().map(|source| source.bytes).sum());
         }

@@ -1,10 +1,13 @@
 //! Prefix filtering: two sets that share enough hashes share one of their first ones, in any order of all hashes
 //! (Chaudhuri, Ganti and Kaushik, "A primitive operator for similarity joins in data cleaning", ICDE 2006).
 //!
-//! Let o be the least number of hashes that a set of n hashes shares with a near-duplicate of any size. If one of the
-//! first n - o + 1 hashes of each set were not in the other, they would share fewer than o. The order puts hashes
-//! first that few contents of the reference have. Those that no content has come before all others, so most contents
-//! without a partner have no hash to look up.
+//! Let o be the least number of hashes that a set of n hashes shares with a near-duplicate of any size. The first
+//! n - o + 1 hashes of the set are its *prefix*. Two near-duplicates share a hash that is in both prefixes. Otherwise
+//! the first hash that they share would lie behind the prefix of one set, where only o - 1 of its hashes are left, so
+//! they would share fewer than o.
+//!
+//! Hashes that few contents of the reference have come first. A hash that no content of the reference has comes before
+//! all others, and need not be looked up. So most contents without a partner look up nothing.
 
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
@@ -28,7 +31,7 @@ pub(super) struct HashOrder {
 #[derive(Debug)]
 pub(super) struct FirstHashes {
     hashes: Vec<u64>,
-    /// Number of hashes of the content that come before.
+    /// Number of hashes of the content that come before them in the order.
     before: u32,
 }
 
@@ -51,7 +54,8 @@ impl HashOrder {
         hash as usize & (self.counters.len() - 1)
     }
 
-    /// Returns the hashes that a near-duplicate in the reference has one of.
+    /// Returns the prefix of a content without the hashes that the reference lacks. Every near-duplicate in the
+    /// reference has one of them in its own prefix.
     pub(super) fn first_hashes(&self, signature: &Signature, tau: Tau) -> FirstHashes {
         let length = prefix_length(tau, signature.size()) as usize;
         let mut counted: Vec<(u32, u64)> = Vec::with_capacity(signature.set().len());
@@ -71,10 +75,6 @@ impl HashOrder {
 }
 
 impl FirstHashes {
-    pub(super) fn is_empty(&self) -> bool {
-        self.hashes.is_empty()
-    }
-
     /// Iterates over the hashes, each with the number of hashes of the content that come before it.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.hashes.iter().copied().zip(self.before..)
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shorter_prefix_would_miss_a_near_duplicate_and_this_one_misses_none() {
+    fn the_prefix_has_one_hash_more_than_a_near_duplicate_may_lack() {
         for tau in ["0.3", "0.5", "0.8", "0.9", "0.9999"] {
             let tau: Tau = tau.parse().unwrap();
             for size in 1..200_u32 {

@@ -11,6 +11,11 @@ type Drawn = (usize, bool);
 /// Status of each unprotected record, and the record that it is a duplicate of.
 type Decision = (Status, Option<NamedRecord>);
 
+/// The reference of a protected record, by its position.
+fn reference(position: usize) -> u32 {
+    position as u32 / 8
+}
+
 /// Groups records. Protected and unprotected records are numbered apart, each in the order of `drawn`.
 fn grouped(
     unit: Unit,
@@ -24,7 +29,8 @@ fn grouped(
         let body = Body::Content(Arc::clone(&bodies[body]));
         if is_protected {
             // All protected records have one URL, which is also the URL of the first record.
-            bulk.protect(version("http://h/000", 9 - protected as i64 % 3, body)).unwrap();
+            bulk.protect(reference(protected), version("http://h/000", 9 - protected as i64 % 3, body))
+                .unwrap();
         } else {
             let record = InputRecord { number, refers_back: false };
             bulk.submit_record(record, version(&format!("http://h/{number:03}"), 5, body)).unwrap();
@@ -45,7 +51,7 @@ fn expected(bodies: &[Arc<Signature>], drawn: &[Drawn], group_members_max: usize
     }
     let numbers = |is_protected: bool| (0..drawn.len()).filter(move |at| drawn[*at].1 == is_protected);
     let mut protected: Vec<usize> = numbers(true).collect();
-    protected.sort_by_key(|at| 9 - *at as i64 % 3);
+    protected.sort_by_key(|at| (reference(*at), 9 - *at as i64 % 3));
     let name = |at: usize| {
         let number = numbers(drawn[at].1).position(|other| other == at).unwrap() as u64;
         if drawn[at].1 { NamedRecord::Protected(number) } else { NamedRecord::Input(number) }
@@ -99,10 +105,29 @@ proptest! {
 }
 
 #[test]
+fn a_protected_record_of_another_spelling_does_not_change_where_a_redirect_leads() {
+    for unit in [Unit::Page, Unit::Record] {
+        let mut bulk = bulk_of(unit, 100);
+        bulk.protect(0, version("http://H.example/a", 1, content(900..1_000))).unwrap();
+        let inputs = [
+            ("http://h.example:80/a", content(0..100)),
+            ("http://h.example/from", redirect("http://h.example/a")),
+        ];
+        for (number, (url, body)) in (0..).zip(inputs) {
+            let record = InputRecord { number, refers_back: false };
+            bulk.submit_record(record, version(url, 1, body)).unwrap();
+        }
+        let grouped = bulk.finish().unwrap();
+        let line = grouped.lines().find(|line| line.url.as_str() == "http://h.example/from").unwrap();
+        assert_eq!(line.duplicate_of.unwrap().as_str(), "http://h.example:80/a");
+    }
+}
+
+#[test]
 fn a_redirect_does_not_lead_to_a_protected_record() {
     for unit in [Unit::Page, Unit::Record] {
         let mut bulk = bulk_of(unit, 100);
-        bulk.protect(version("http://h/to", 1, content(0..100))).unwrap();
+        bulk.protect(0, version("http://h/to", 1, content(0..100))).unwrap();
         let record = InputRecord { number: 0, refers_back: false };
         bulk.submit_record(record, version("http://h/from", 1, redirect("http://h/to"))).unwrap();
         let line = bulk.finish().unwrap().lines().next().unwrap();

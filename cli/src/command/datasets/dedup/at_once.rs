@@ -171,8 +171,9 @@ impl Dedup {
     ) -> anyhow::Result<GroupedInput> {
         let is_kept = matches!(config.keep, BulkOutput::Databases { .. });
         let mut bulk = Bulk::new(config)?;
-        let protected =
-            ProtectedRecords::read(references, &signer, |submission| Ok(bulk.protect(submission)?))?;
+        let protected = ProtectedRecords::read(references, &signer, |reference, submission| {
+            Ok(bulk.protect(reference, submission)?)
+        })?;
         let (mut ingest, mut weights) = (IngestSummary::default(), Weights::by_record());
         let mut names = self.names_records(config.unit).then(RecordNames::default);
         let mut results = self.results.is_wanted().then(TakenRecords::default);

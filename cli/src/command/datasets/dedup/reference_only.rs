@@ -1,9 +1,9 @@
 //! `doppel dedup --reference-only`: removes near-duplicates of references, and judges nothing else.
 
-use std::io::Write;
 use std::time::Instant;
 
-use doppel_dataset::reference::{ReferenceSet, ReferenceSummary, compare};
+use doppel_dataset::learnt_tables::LearntTables;
+use doppel_dataset::reference::{PairLine, ReferenceSet, ReferenceSummary, compare};
 use doppel_model::Timestamp;
 use doppel_node::directory::policy_tables;
 use doppel_node::engine::CollectionRequest;
@@ -18,6 +18,7 @@ impl Dedup {
         &self,
         request: CollectionRequest,
         plan: &Plan,
+        learnt: Option<LearntTables>,
     ) -> anyhow::Result<()> {
         let signer = policy_tables::signer(request.wanted.policy.unwrap_or_default(), request.tables)?;
         let (scratch, begin) = (Scratch::new()?, Instant::now());
@@ -27,15 +28,15 @@ impl Dedup {
             summaries.push(summary);
             sets.push(set);
         }
-        let compare_all = |pairs: &mut dyn Write| {
-            compare(&self.inputs, &signer, &sets, |pair| {
-                serde_json::to_writer(&mut *pairs, pair)?;
-                Ok(pairs.write_all(b"\n")?)
-            })
-        };
         let compared = match &plan.references.pairs {
-            Some(pairs) => pairs.write(compare_all)?,
-            None => compare_all(&mut std::io::sink())?,
+            None => compare(&self.inputs, &signer, &sets, None)?,
+            Some(pairs) => pairs.write(|out| {
+                let mut write = |pair: &PairLine<'_>| {
+                    serde_json::to_writer(&mut *out, pair)?;
+                    Ok(out.write_all(b"\n")?)
+                };
+                compare(&self.inputs, &signer, &sets, Some(&mut write))
+            })?,
         };
         let elapsed = begin.elapsed();
         let decisions = plan.results.as_ref().map(|_| compared.decide(self.results.annotate)).transpose()?;
@@ -48,7 +49,12 @@ impl Dedup {
                 Ok(())
             })?;
         }
-        let mut summary = ReferenceSummary::new(signer.policy(), summaries, compared, elapsed);
+        let mut summary = ReferenceSummary::new(
+            signer.policy(),
+            summaries,
+            (compared, decisions.as_ref()),
+            (learnt, elapsed),
+        );
         let first = (summary.input.now.unwrap_or_else(Timestamp::now), &*summary.input.source_counts);
         let copied = match (&plan.results, decisions) {
             (Some(results), Some(decisions)) => results.write(&self.inputs, first, decisions).map(Some),

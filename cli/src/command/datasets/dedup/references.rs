@@ -1,10 +1,12 @@
 //! Options about references, and their checks before anything is read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use doppel_dataset::reference::ReferenceInput;
+use doppel_dataset::reference::{PlacesOfInputs, ReferenceInput};
+use doppel_dataset::results::Results;
 use doppel_inputs::records::bad_records::BadFile;
+use doppel_inputs::sources;
 use doppel_terminal::destination::{self, Destination};
 use doppel_terminal::exit::Failure;
 
@@ -13,9 +15,10 @@ use super::Dedup;
 /// Options about references.
 #[derive(Debug, Default, Args)]
 pub(super) struct ReferenceArgs {
-    /// Compare the records with this reference: a file, a directory or a pattern. Its records are never removed
-    /// and never written. Give the option several times for several references. The options about records also
-    /// apply to references.
+    /// Compare the records with this reference: a file, a directory, a pattern in quotes, or - for standard input.
+    /// Its records are never removed and never written. Give the option several times for several references: of
+    /// near-duplicates in several, the one in the first is named. The options about records also apply to
+    /// references. Any bad record in a reference ends the run, unless --max-bad is given.
     #[arg(
         long,
         value_name = "PATH",
@@ -28,11 +31,11 @@ pub(super) struct ReferenceArgs {
     #[arg(
         long,
         requires = "reference",
-        conflicts_with_all = ["latest", "market"],
+        conflicts_with_all = ["latest", "market", "winners", "top", "group_members_max"],
         help_heading = "References"
     )]
     pub(super) reference_only: bool,
-    /// Write JSON lines to this file: one for every record and every content of a reference that are
+    /// Write to this file a line of JSON for each record and each distinct content of a reference that are
     /// near-duplicates. `-` is standard output. An existing file is replaced at the end.
     #[arg(long, value_name = "FILE", requires = "reference_only", help_heading = "References")]
     pub(super) pairs: Option<PathBuf>,
@@ -47,26 +50,41 @@ pub(super) struct ReferencePlan {
 
 impl Dedup {
     /// Checks the references, and the outputs against them.
-    pub(super) fn reference_plan(&self, out: Option<&Destination>) -> anyhow::Result<ReferencePlan> {
+    pub(super) fn reference_plan(
+        &self,
+        out: Option<&Destination>,
+        results: Option<&Results>,
+    ) -> anyhow::Result<ReferencePlan> {
         let of = |path: &PathBuf| ReferenceInput::new(path, &self.inputs);
         let inputs: Vec<ReferenceInput> = self.references.reference.iter().map(of).collect();
-        let pairs = self.references.pairs.as_deref();
         let bad = self.inputs.records.bad.as_ref().map(BadFile::path);
-        let files = [
-            ("--out", self.out.as_deref()),
-            ("--report", self.report.as_deref()),
-            ("--pairs", pairs),
-            ("--bad", bad),
-        ];
-        let files: Vec<(&str, &Path)> =
-            files.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
-        let dirs: Vec<(&str, &Path)> = self.results.dirs().collect();
-        inputs.iter().try_for_each(|input| input.check(&self.inputs, &files, &dirs))?;
-        let Some(path) = pairs else { return Ok(ReferencePlan { inputs, pairs: None }) };
+        let files =
+            [("--out", self.out.as_deref()), ("--pairs", self.references.pairs.as_deref()), ("--bad", bad)];
+        let files = files.into_iter().filter_map(|(option, path)| Some((option, path?.to_owned())));
+        let outputs: Vec<(&str, PathBuf)> =
+            files.chain(results.into_iter().flat_map(Results::paths)).collect();
+        if !inputs.is_empty() {
+            let read_twice = inputs.iter().filter(|input| input.is_standard()).count() > 1;
+            let is_input = self.inputs.inputs.iter().any(|input| sources::is_standard(input));
+            if read_twice || (is_input && inputs.iter().any(ReferenceInput::is_standard)) {
+                let text = "standard input can be read once, as an input or as a reference; give - once";
+                return Err(Failure::Usage(text.to_owned()).into());
+            }
+            let places = PlacesOfInputs::of(&self.inputs)?;
+            inputs.iter().try_for_each(|input| input.check(&places, &outputs))?;
+        }
+        let Some(path) = self.references.pairs.as_deref() else {
+            return Ok(ReferencePlan { inputs, pairs: None });
+        };
         self.inputs.refuse_output("--pairs", path)?;
+        for (option, other) in &outputs {
+            if *option != "--pairs" && destination::is_same_path(other, path) {
+                let text = format!("--pairs and {option} go to the same place; name two");
+                return Err(Failure::Usage(text).into());
+            }
+        }
         let to = Destination::open(path)?;
-        let are_both_printed = matches!((&to, out), (Destination::Standard, Some(Destination::Standard)));
-        if are_both_printed || self.out.as_deref().is_some_and(|out| destination::is_same_path(out, path)) {
+        if matches!((&to, out), (Destination::Standard, Some(Destination::Standard))) {
             return Err(Failure::Usage("--pairs and --out go to the same place; name two".to_owned()).into());
         }
         Ok(ReferencePlan { inputs, pairs: Some(to) })
