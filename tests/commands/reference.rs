@@ -115,8 +115,9 @@ fn mistakes_are_refused_before_anything_is_read() {
     let home = home();
     fs::create_dir(home.path().join("sets")).unwrap();
     fs::copy(home.path().join("eval.jsonl"), home.path().join("sets/eval.jsonl")).unwrap();
+    assert!(dedup(home.path(), &["--data", "collection", "eval.jsonl"]).status.success());
     let train = "train.jsonl";
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["--reference", train, train], "so each of its records would be a duplicate of itself"),
         (
             &["--reference", "sets", "sets/eval.jsonl"],
@@ -136,6 +137,7 @@ fn mistakes_are_refused_before_anything_is_read() {
         ),
         (&["--reference", "-", "-"], "standard input can be read once"),
         (&["--reference", "eval.jsonl", "--data", "data", train], "--data"),
+        (&["--reference", "collection", train], "collection is a data directory"),
         (&["--reference-only", train], "--reference <PATH>"),
         (&["--reference", "eval.jsonl", "--pairs", "pairs", train], "--reference-only"),
         (

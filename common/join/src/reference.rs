@@ -7,6 +7,7 @@
 //! - Under every other policy, near-duplicates share a key.
 
 mod order;
+mod size_class;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use rayon::prelude::*;
 
 use crate::{ContentIndex, JoinError, Signatures};
 use order::HashOrder;
+use size_class::SizeClass;
 
 /// A reference that takes contents.
 #[derive(Debug)]
@@ -47,7 +49,7 @@ pub struct ReferenceIndex {
     /// The index in `bitmaps` at which the bitmap of each content begins.
     bitmap_starts: Vec<u64>,
     order: HashOrder,
-    /// Sorted by hash or key.
+    /// Sorted by hash or key, then by the class of the content's size, and then by the content.
     postings: Vec<Posting>,
     /// Index of the first posting of each part of the range of hashes or keys.
     parts: Vec<u64>,
@@ -147,7 +149,8 @@ impl ReferenceBuilder {
         let postings: Result<Vec<Vec<Posting>>, JoinError> =
             (0..count).into_par_iter().map(postings).collect();
         let mut postings = postings?.concat();
-        postings.par_sort_unstable();
+        let class = |content: u32| SizeClass::of(sizes[content as usize]);
+        postings.par_sort_unstable_by_key(|posting| (posting.of, class(posting.content), posting.content));
         let bits = postings.len().next_power_of_two().ilog2().max(1);
         let shift = u64::BITS - bits;
         let mut parts = vec![0; (1 << bits) + 1];
@@ -271,18 +274,32 @@ impl ReferenceIndex {
         if !self.policy.comparable(signature) {
             return;
         }
-        let mut add = |of: u64, position: u32| {
-            let Range { start, end } = self.list(of);
-            if start < end {
-                lists.push(PostingList { start, end, position });
-            }
+        let Some(tau) = self.policy.metric() else {
+            self.policy.keys(signature, |key| {
+                let all = self.list(mixed(key));
+                lists.extend(self.by_class(all).map(|(_, list)| PostingList { position: 0, ..list }));
+            });
+            return;
         };
-        match self.policy.metric() {
-            Some(tau) => {
-                self.order.first_hashes(signature, tau).iter().for_each(|(hash, at)| add(mixed(hash), at));
-            }
-            None => self.policy.keys(signature, |key| add(mixed(key), 0)),
+        let size = signature.size();
+        for (hash, position) in self.order.first_hashes(signature, tau).iter() {
+            // If the hash is the first that both have, they share neither those before it nor more.
+            let admitted = self.by_class(self.list(mixed(hash)));
+            let admitted = admitted.filter(|(class, _)| class.may_have_partner(tau, size, size - position));
+            lists.extend(admitted.map(|(_, list)| PostingList { position, ..list }));
         }
+    }
+
+    /// The parts of a list by the class of the contents' sizes. Each part is in the order of the contents.
+    fn by_class(&self, list: Range<usize>) -> impl Iterator<Item = (SizeClass, PostingList)> + '_ {
+        let class = |posting: &Posting| SizeClass::of(self.sizes[posting.content as usize]);
+        let mut rest = list;
+        std::iter::from_fn(move || {
+            let first = class(self.postings[rest.clone()].first()?);
+            let start = rest.start;
+            rest.start += self.postings[rest.clone()].partition_point(|posting| class(posting) <= first);
+            Some((first, PostingList { start, end: rest.start, position: 0 }))
+        })
     }
 
     /// Whether a content of `size` hashes can be similar to the content of a posting. The hash of the

@@ -7,6 +7,7 @@ use doppel_dataset::reference::{PlacesOfInputs, ReferenceInput};
 use doppel_dataset::results::Results;
 use doppel_inputs::records::bad_records::BadFile;
 use doppel_inputs::sources;
+use doppel_node::directory::manifest;
 use doppel_terminal::destination::{self, Destination};
 use doppel_terminal::exit::Failure;
 
@@ -55,6 +56,13 @@ impl Dedup {
         out: Option<&Destination>,
         results: Option<&Results>,
     ) -> anyhow::Result<ReferencePlan> {
+        if let Some(dir) = self.references.reference.iter().find(|path| path.join(manifest::NAME).exists()) {
+            let dir = dir.display();
+            return Err(Failure::Usage(format!(
+                "{dir} is a data directory, which cannot be a reference: name the files of which it was made"
+            ))
+            .into());
+        }
         let of = |path: &PathBuf| ReferenceInput::new(path, &self.inputs);
         let inputs: Vec<ReferenceInput> = self.references.reference.iter().map(of).collect();
         let bad = self.inputs.records.bad.as_ref().map(BadFile::path);
