@@ -77,6 +77,30 @@ def test_ids_of_another_type_become_texts() -> None:
     assert found["duplicate_of"].to_pylist()[10] == "1"
 
 
+def test_numbers_and_texts_can_be_ids() -> None:
+    numbered = [{**row, "id": n} for n, row in enumerate(rows())]
+    found = doppel.dedup(numbered, reference=reference())
+    assert found["duplicate_of"].to_pylist()[10] == "question-1"
+    assert found["duplicate_of"].to_pylist()[2] == "1"
+
+
+def test_a_row_that_only_the_program_refuses_is_an_error() -> None:
+    binary = {"id": "binary", "text": "\1\2\3\4" * 100}
+    with pytest.raises(ValueError, match="rows of the reference that cannot be read: 1"):
+        doppel.decontaminate(rows(), [binary, *reference()])
+
+
+def test_what_the_program_reads_has_references_that_it_reads(tmp_path: Path) -> None:
+    for name, pages in (("train", rows()), ("eval", reference())):
+        (tmp_path / name).mkdir()
+        for page in pages:
+            (tmp_path / name / f"{page['id']}.txt").write_text(page["text"])
+    found = doppel.decontaminate(str(tmp_path / "train"), str(tmp_path / "eval"))
+    assert found["kept"].to_pylist().count(False) == sum(not row[1] for row in expected(only=True))
+    with pytest.raises(ValueError, match="needs a reference that it reads by itself"):
+        doppel.decontaminate(str(tmp_path / "train"), reference())
+
+
 def test_mistakes_are_refused() -> None:
     with pytest.raises(ValueError, match="give reference="):
         doppel.dedup(rows(), reference_only=True)
@@ -86,7 +110,7 @@ def test_mistakes_are_refused() -> None:
         doppel.dedup(rows(), reference=reference(), data="collection")
     with pytest.raises(ValueError, match="the reference has no rows"):
         doppel.decontaminate(rows(), pa.Table.from_pylist(reference()).slice(0, 0))
-    with pytest.raises(ValueError, match='1 rows of the reference cannot be read: row 0: "text": missing'):
+    with pytest.raises(ValueError, match='rows of the reference that cannot be read: 1; row 0: "text": missing'):
         doppel.decontaminate(rows(), [{"id": "empty", "text": None}, *reference()])
     with pytest.raises(ValueError, match="pairs= is an option of the program that has no use here"):
         doppel.decontaminate(rows(), reference(), pairs="pairs.jsonl")

@@ -177,16 +177,43 @@ fn directories_of_pages_are_not_compared_with_themselves() {
     for path in ["site/a.html", "site/sub/b.html"] {
         fs::write(home.path().join(path), format!("<p>{page}</p>")).unwrap();
     }
-    fs::hard_link(home.path().join("train.jsonl"), home.path().join("link.jsonl")).unwrap();
-    for (reference, input) in
-        [("site", "site/sub"), ("site/sub", "site"), ("site", "site/a.html"), ("link.jsonl", "train.jsonl")]
-    {
+    for (reference, input) in [("site", "site/sub"), ("site/sub", "site"), ("site", "site/a.html")] {
         let output = dedup(home.path(), &["--reference", reference, "--reference-only", input]);
         assert_eq!(code(&output), 2, "{reference} and {input}: {}", errors(&output));
     }
     fs::copy(home.path().join("eval.jsonl"), home.path().join("site/eval.jsonl")).unwrap();
     let output = dedup(home.path(), &["--reference", "site", "train.jsonl"]);
     assert_eq!(code(&output), 5, "a file of the reference is not read: {}", errors(&output));
+}
+
+#[test]
+fn a_reference_is_not_removed_as_a_result_whose_input_has_gone() {
+    let home = home();
+    let at = |path: &str| home.path().join(path);
+    fs::create_dir(at("in")).unwrap();
+    fs::copy(at("train.jsonl"), at("in/day-1.jsonl")).unwrap();
+    assert!(dedup(home.path(), &["--kept", "clean", "in/*.jsonl"]).status.success());
+    fs::rename(at("in/day-1.jsonl"), at("in/day-2.jsonl")).unwrap();
+    let output = dedup(home.path(), &["--reference", "clean/day-1.jsonl", "--kept", "clean", "in/*.jsonl"]);
+    assert_eq!(code(&output), 2, "{}", errors(&output));
+    assert!(errors(&output).contains("is in clean, the directory of --kept"), "{}", errors(&output));
+    assert!(at("clean/day-1.jsonl").exists());
+}
+
+#[test]
+fn standard_output_is_in_no_reference_and_json_beside_data_is_only_named() {
+    let home = home();
+    fs::create_dir(home.path().join("sets")).unwrap();
+    fs::copy(home.path().join("eval.jsonl"), home.path().join("sets/eval.jsonl")).unwrap();
+    fs::write(home.path().join("sets/dataset_info.json"), "{\"rows\": 2}").unwrap();
+    let output = doppel()
+        .current_dir(home.path().join("sets"))
+        .args(["dedup", "--reference", ".", "--reference-only", "--out", "-", "../train.jsonl"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(errors(&output).contains("1 JSON file not read"), "{}", errors(&output));
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 4);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use doppel_model::signature::Signature;
 use doppel_protocol::Body;
 
 pub use comparison::{ComparedLine, ComparedRecords, FoundPairs, PairLine, compare};
-pub use input::{PlacesOfInputs, ReferenceInput};
+pub use input::{Outputs, PlacesOfInputs, ReferenceInput};
 pub use protected::{NamesOfRun, ProtectedRecords};
 pub use summary::{ReferenceSetSummary, ReferenceSummary};
 

@@ -76,7 +76,7 @@ struct PostingList {
     position: u32,
 }
 
-/// Takes the place of the number of a list, for the content of the reference that is equal to the content in question.
+/// The number in `heads` that is no list: the content of the reference that is equal to the content in question.
 const EQUAL: usize = usize::MAX;
 
 /// Memory that several searches use one after another.
@@ -268,8 +268,7 @@ impl ReferenceIndex {
         Ok(())
     }
 
-    /// Collects the lists that have all contents that may be similar to a content, without empty ones, in the order of
-    /// the content's hashes.
+    /// Collects the lists in which the near-duplicates of a content are, in the order of the content's hashes.
     fn collect_lists(&self, signature: &Signature, lists: &mut Vec<PostingList>) {
         if !self.policy.comparable(signature) {
             return;
@@ -283,7 +282,7 @@ impl ReferenceIndex {
         };
         let size = signature.size();
         for (hash, position) in self.order.first_hashes(signature, tau).iter() {
-            // If the hash is the first that both have, they share neither those before it nor more.
+            // If the hash is the first that both have, they share at most the hashes from here on.
             let admitted = self.by_class(self.list(mixed(hash)));
             let admitted = admitted.filter(|(class, _)| class.may_have_partner(tau, size, size - position));
             lists.extend(admitted.map(|(_, list)| PostingList { position, ..list }));

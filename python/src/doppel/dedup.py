@@ -120,6 +120,7 @@ def dedup(
     - `kept`: whether to keep it, so that `table.filter(result["kept"])` is what is left;
     - `winner_row` and `duplicate_of_row`: the number, from 0, of the row that `winner` and `duplicate_of` name, also where ids are equal;
       null for a row of an earlier call;
+    - `reference_row`, with a reference: the number of its row that `duplicate_of` names;
     - `file`, if the source is files: the path of the row's file, as it was given.
 
     Of what the program reads by itself it has a row for each record, in the order of the inputs, whose `id` is the URL or the name of a
@@ -166,7 +167,8 @@ def dedup(
     if named is not None and sources.program_reads(named):
         if reference is not None and (beside is None or not sources.program_reads(beside)):
             raise ValueError("what the program reads by itself needs a reference that it reads by itself, too")
-        parameters |= {"reference": beside, "reference_only": reference_only}
+        # A pattern stays one reference.
+        parameters |= {"reference": _paths(reference), "reference_only": reference_only}
         _refuse(parameters, _RESULT)
         if popularity is not None:
             raise ValueError("popularity= names a column of rows, and what the program reads by itself has none")
@@ -198,6 +200,9 @@ def dedup(
             return results.by_row(out, rows, named, protected)
         # Bad rows are told of, however many there are.
         told, bad = _run([str(written)], out, {**parameters, "report": report and shown, "max_bad": 1}, steps)
+        unprotected = sum(one["bad"] for one in msgspec.json.decode(told).get("references", []))
+        if unprotected:
+            raise ValueError(f"rows of the reference that cannot be read: {unprotected}; {'; '.join(bad)}")
         refused = sum(_bad_counts(told).values())
         said = rows.reasons + (summary.reasons(bad, rows) if refused else [])
         _warn_of_bad(rows.count - rows.written + refused, said)
@@ -227,6 +232,12 @@ def decontaminate(train: Source, reference: Source, **parameters: Any) -> pa.Tab
     return dedup(train, reference=reference, reference_only=True, **parameters)
 
 
+def _paths(source: Any) -> list[str]:
+    """The paths and patterns of a source that the program reads by itself, as they are given."""
+    given = source if isinstance(source, (list, tuple)) else [source]
+    return [os.fspath(one) for one in given if one is not None]
+
+
 def _reference(source: Source, named: Any, fields: Any, folder: Path) -> tuple[Path, Any]:
     """Writes the rows of a reference as lines for the program. Gives the file and the rows. A bad row is an error, because it would
     protect nothing.
@@ -242,7 +253,10 @@ def _reference(source: Source, named: Any, fields: Any, folder: Path) -> tuple[P
     if rows.count == 0:
         raise ValueError("the reference has no rows, so it would protect nothing")
     if rows.written < rows.count:
-        raise ValueError(f"{rows.count - rows.written} rows of the reference cannot be read: {'; '.join(rows.reasons)}")
+        raise ValueError(
+            f"rows of the reference that cannot be read: {rows.count - rows.written}; {'; '.join(rows.reasons)}"
+        )
+    _warn_of_repeated(rows.repeated)
     return written, rows
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from .rows import Rows, called_elsewhere
+from .rows import Rows, as_texts, called_elsewhere
 
 _LINE = pa.schema(
     [
@@ -96,7 +96,7 @@ def by_row(out: Path, rows: Rows, files: Sequence[str] | None, reference: tuple[
         if reference is not None:
             others = reference[1].ids().take(found[f"{column}_reference"])
             if others.type != called.type:
-                others, called = others.cast(pa.string()), called.cast(pa.string())
+                others, called = as_texts(others), as_texts(called)
             called = pc.coalesce(called, others)
         if rows.stay:
             called = pc.coalesce(called, found[f"{column}_elsewhere"].cast(called.type))

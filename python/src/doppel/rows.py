@@ -260,6 +260,11 @@ def _cast(ids: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.array([None if id is None else str(id) for id in ids.to_pylist()], kind)
 
 
+def as_texts(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids as texts, whatever they are."""
+    return pa.chunked_array([_cast(chunk, pa.large_string()) for chunk in ids.chunks], pa.large_string())
+
+
 def _whole_numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Texts as whole numbers where each of them is one as it is usually written."""
     try:

@@ -74,7 +74,7 @@ impl PageWithContent {
     }
 }
 
-/// Numbers of the records that a line refers to, as far as these are records of the inputs.
+/// The records that a line refers to, as far as they are records of the inputs or of references.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamedRecords {
     /// Record that the line is about. For a page, the record of its newest version.

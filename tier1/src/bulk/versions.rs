@@ -181,8 +181,8 @@ impl Versions {
     /// Compares two pages in the winner order; `Less` means that `a` wins.
     ///
     /// Records of references precede all others, in the order of the references, whatever the rules say. If records
-    /// are judged, a record that stores its content precedes records that refer to another one. The position in the input takes the place of the
-    /// URL.
+    /// are judged, a record that stores its content precedes records that refer to another one. The position in the
+    /// input takes the place of the URL.
     pub(super) fn compare(
         &self,
         winners: WinnerOrder,

@@ -1,18 +1,16 @@
 //! The inputs of a reference, and their checks before anything is read.
 
 use std::collections::HashSet;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::records::RecordArgs;
-use doppel_inputs::sources::{self, InputSource};
+use doppel_inputs::sources::{self, InputSource, SourceKind};
 use doppel_inputs::tally::Tally;
 use doppel_model::pairwise::Signer;
 use doppel_terminal::exit::Failure;
-use doppel_terminal::output::plural;
+use doppel_terminal::output::{plural, say};
 
 use crate::extracted::{self, ExtractedPage};
 use crate::results::places;
@@ -26,11 +24,9 @@ pub struct ReferenceInput {
 /// Where the inputs of a run are.
 #[derive(Debug)]
 pub struct PlacesOfInputs {
-    /// Device and inode of each file and directory.
-    files: HashSet<(u64, u64)>,
-    /// Directories of pages, canonical.
+    /// Directories of pages.
     directories: Vec<PathBuf>,
-    /// Canonical paths of all files and directories, and names of objects in stores.
+    /// All files and directories, and names of objects in stores.
     paths: HashSet<PathBuf>,
 }
 
@@ -40,10 +36,9 @@ impl PlacesOfInputs {
     /// # Errors
     /// If an input does not exist.
     pub fn of(inputs: &InputArgs) -> anyhow::Result<Self> {
-        let mut this = Self { files: HashSet::new(), directories: Vec::new(), paths: HashSet::new() };
+        let mut this = Self { directories: Vec::new(), paths: HashSet::new() };
         for source in &inputs.sources()?.all {
-            this.files.extend(identity(source.path()));
-            let path = source.path().canonicalize().unwrap_or_else(|_| source.path().to_owned());
+            let Some(path) = place(source) else { continue };
             if source.is_pages() {
                 this.directories.push(path.clone());
             }
@@ -52,27 +47,34 @@ impl PlacesOfInputs {
         Ok(this)
     }
 
-    /// Whether a source is an input, or in a directory of pages that is an input, or around one.
+    /// Whether a source is an input, or in a directory of pages that is an input, or around an input.
     fn have(&self, source: &InputSource) -> bool {
-        let path = source.path().canonicalize().unwrap_or_else(|_| source.path().to_owned());
-        let is_known = identity(source.path()).is_some_and(|file| self.files.contains(&file));
+        let Some(path) = place(source) else { return false };
         let is_below = self.directories.iter().any(|directory| path.starts_with(directory));
         let is_around = source.is_pages() && self.paths.iter().any(|input| input.starts_with(&path));
-        is_known || self.paths.contains(&path) || is_below || is_around
+        self.paths.contains(&path) || is_below || is_around
     }
 }
 
-/// Device and inode of a file or directory that exists.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path)
-        .ok()
-        .filter(|found| found.is_file() || found.is_dir())
-        .map(|found| (found.dev(), found.ino()))
+/// Where a source is. `None` for standard input.
+fn place(source: &InputSource) -> Option<PathBuf> {
+    let path = source.path();
+    match source.kind {
+        SourceKind::Standard => None,
+        SourceKind::Object(_) => Some(path.to_owned()),
+        SourceKind::File(..) | SourceKind::Pages(_) => {
+            Some(places::resolved(path).unwrap_or_else(|_| path.to_owned()))
+        }
+    }
 }
 
-/// Whether two paths lead to one file that exists.
-fn is_one_file(a: &Path, b: &Path) -> bool {
-    identity(a).is_some_and(|file| identity(b) == Some(file))
+/// What a run writes.
+#[derive(Debug)]
+pub struct Outputs<'o> {
+    /// Files, each with its option.
+    pub files: &'o [(&'static str, PathBuf)],
+    /// Directories of results, each with its option.
+    pub directories: &'o [(&'static str, PathBuf)],
 }
 
 impl ReferenceInput {
@@ -95,34 +97,44 @@ impl ReferenceInput {
         sources::is_standard(self.path())
     }
 
-    /// Refuses a set that is also an input, and outputs that are in the set, or would be when it is read again.
-    /// `outputs` are files to be written, each with its option.
+    /// Refuses a set that is also an input, and outputs that are in the set, or would be when it is read again. A
+    /// directory of results must not contain a file of the set either, because a run removes results whose input has
+    /// gone.
     ///
     /// # Errors
-    /// If a path of the set does not exist, or is an input, or an output is in a directory of the set or matches its
-    /// pattern.
-    pub fn check(&self, inputs: &PlacesOfInputs, outputs: &[(&str, PathBuf)]) -> anyhow::Result<()> {
+    /// If the set does not exist, or for one of these reasons.
+    pub fn check(&self, inputs: &PlacesOfInputs, outputs: &Outputs<'_>) -> anyhow::Result<()> {
         let shown = self.path().display();
         let usage = |text: String| -> anyhow::Error { Failure::Usage(text).into() };
         let sources = &self.inputs.sources()?.all;
         if let Some(source) = sources.iter().find(|source| inputs.have(source)) {
             return Err(usage(format!(
-                "{} is an input and in the reference {shown}, so each of its records would be a duplicate of itself; name it once",
+                "{} is among the inputs and in the reference {shown}, so each of its records would be a duplicate of itself; name it once",
                 source.path().display()
             )));
         }
+        let canonical: Vec<PathBuf> =
+            sources.iter().filter_map(|source| source.path().canonicalize().ok()).collect();
         let directory = self.path().canonicalize().ok().filter(|path| path.is_dir());
-        for (option, output) in outputs {
+        for (option, output) in outputs.files.iter().filter(|(_, output)| !sources::is_standard(output)) {
             let path = places::resolved(output)?;
-            let is_source = |source: &InputSource| {
-                let source = source.path().canonicalize();
-                source.is_ok_and(|source| path.starts_with(&source) || is_one_file(&source, &path))
-            };
+            // A file that exists can be a link to the set.
+            let target = path.canonicalize().unwrap_or_else(|_| path.clone());
             let is_inside = directory.as_ref().is_some_and(|directory| path.starts_with(directory));
-            if is_inside || sources.iter().any(is_source) || sources::matches_pattern(self.path(), &path) {
+            let is_source = canonical.iter().any(|source| path.starts_with(source) || target == *source);
+            if is_inside || is_source || sources::matches_pattern(self.path(), &path) {
                 let output = output.display();
                 return Err(usage(format!(
                     "{option} would write {output}, which is in the reference {shown}; name another place"
+                )));
+            }
+        }
+        for (option, dir) in outputs.directories {
+            let path = places::resolved(dir)?;
+            if canonical.iter().any(|source| source.starts_with(&path)) {
+                let dir = dir.display();
+                return Err(usage(format!(
+                    "the reference {shown} is in {dir}, the directory of {option}; name another directory"
                 )));
             }
         }
@@ -154,8 +166,15 @@ impl ReferenceInput {
                 "the reference {shown} has {records}, and nothing was compared: correct the reference, or allow bad records with --max-bad"
             )));
         }
+        let is_of_pages =
+            self.inputs.sources().is_ok_and(|sources| sources.all.iter().any(InputSource::is_pages));
         let left_out: u64 = tally.crawl_files.values().sum();
-        if left_out > 0 {
+        if left_out > 0 && !is_of_pages {
+            let files = plural(left_out, "JSON file");
+            say!(
+                "doppel: the reference {shown}: {files} not read, because they may be no records: name those that are"
+            );
+        } else if left_out > 0 {
             let files = plural(left_out, "crawl file");
             return Err(Failure::BadInput(format!(
                 "the reference {shown} is a directory of pages with {files}, which are not read there: name the files with a --reference of their own"

@@ -56,8 +56,7 @@ impl ProtectedRecords {
         Ok(this)
     }
 
-    /// Describes the sets in words and numbers. The removed records are those of which a grouped collection says that they are duplicates
-    /// of a record of the set.
+    /// Describes the sets, and counts for each set the records that are duplicates of one of its records.
     pub fn summaries(&self, grouped: &GroupedCollection) -> Vec<ReferenceSetSummary> {
         let mut sets = self.sets.clone();
         for judged in grouped.judged() {

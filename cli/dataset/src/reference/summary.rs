@@ -68,7 +68,7 @@ impl ReferenceSetSummary {
     pub(crate) fn row(&self) -> Vec<String> {
         let bad = if self.bad > 0 { format!(", {} bad", count(self.bad)) } else { String::new() };
         let pairs = self.pairs.map(|pairs| format!(", in {}", plural(pairs, "pair"))).unwrap_or_default();
-        let is = if self.compares_all { "near-duplicates of" } else { "name" };
+        let is = if self.compares_all { "near-duplicates of" } else { "removed for" };
         vec![
             format!("  {}", self.path.display()),
             count(self.removed),

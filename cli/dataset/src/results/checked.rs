@@ -148,12 +148,17 @@ impl Results {
         }))
     }
 
-    /// The files that the run writes, each with the option of its directory.
-    pub fn paths(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
+    /// The directories of results, each with its option.
+    pub fn directories(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
         let Sides { kept, removed, superseded } = &self.dirs;
         let dirs = [("--kept", kept), ("--removed", removed), ("--superseded", superseded)];
-        let dirs = dirs.into_iter().filter_map(|(option, dir)| Some((option, dir.as_ref()?)));
-        dirs.flat_map(|(option, dir)| self.places.iter().map(move |(place, _)| (option, dir.join(place))))
+        dirs.into_iter().filter_map(|(option, dir)| Some((option, dir.clone()?)))
+    }
+
+    /// The files and directories that the run writes, one for each input, with the option of its directory.
+    pub fn paths(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
+        self.directories()
+            .flat_map(|(option, dir)| self.places.iter().map(move |(place, _)| (option, dir.join(place))))
     }
 
     /// Reports on standard error how much memory a run takes, unless the inputs are small. `bytes` is their

@@ -236,7 +236,7 @@ impl Dedup {
         }
         let results = Results::check(&self.results, &self.inputs, &others, data)?;
         let references = self.reference_plan(out.as_ref(), results.as_ref())?;
-        if let Some(results) = &results {
+        if let Some(results) = results.as_ref().filter(|_| !self.references.reference_only) {
             results.say_memory(self.inputs.sources()?.all.iter().map(|source| source.bytes).sum());
         }
         // Missing inputs are reported here, before anything is created.

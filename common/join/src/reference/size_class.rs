@@ -2,8 +2,8 @@
 
 use doppel_model::Tau;
 
-/// Number of classes for each doubling of the size, as a binary logarithm. A class has sizes that differ by at most 3
-/// percent.
+/// Number of classes for each doubling of the size, as a binary logarithm. The sizes of a class differ by at most
+/// a thirty-second.
 const CLASS_BITS: u32 = 5;
 
 /// A class of sizes.
@@ -29,8 +29,7 @@ impl SizeClass {
     /// with it.
     pub(super) fn may_have_partner(self, tau: Tau, size: u32, shared_max: u32) -> bool {
         let (least, greatest) = self.bounds();
-        // Of two partners that share all that they can, the coefficient is greatest where the partner has no other
-        // hash, or as few as possible.
+        // The coefficient is greatest for a partner that consists of shared hashes alone, or else for the smallest one.
         let other = shared_max.clamp(least, greatest);
         tau.exceeded_by(shared_max.min(other).into(), size.into(), other.into())
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use doppel_dataset::reference::{PlacesOfInputs, ReferenceInput};
+use doppel_dataset::reference::{Outputs, PlacesOfInputs, ReferenceInput};
 use doppel_dataset::results::Results;
 use doppel_inputs::records::bad_records::BadFile;
 use doppel_inputs::sources;
@@ -69,7 +69,7 @@ impl Dedup {
         let files =
             [("--out", self.out.as_deref()), ("--pairs", self.references.pairs.as_deref()), ("--bad", bad)];
         let files = files.into_iter().filter_map(|(option, path)| Some((option, path?.to_owned())));
-        let outputs: Vec<(&str, PathBuf)> =
+        let outputs: Vec<(&'static str, PathBuf)> =
             files.chain(results.into_iter().flat_map(Results::paths)).collect();
         if !inputs.is_empty() {
             let read_twice = inputs.iter().filter(|input| input.is_standard()).count() > 1;
@@ -79,6 +79,8 @@ impl Dedup {
                 return Err(Failure::Usage(text.to_owned()).into());
             }
             let places = PlacesOfInputs::of(&self.inputs)?;
+            let directories: Vec<_> = results.into_iter().flat_map(Results::directories).collect();
+            let outputs = Outputs { files: &outputs, directories: &directories };
             inputs.iter().try_for_each(|input| input.check(&places, &outputs))?;
         }
         let Some(path) = self.references.pairs.as_deref() else {
