@@ -154,8 +154,45 @@ impl FamilyOrder {
         8 * self.template.capacity() + 17 * self.ranks.capacity()
     }
 
+    /// The number of differences of a set from the template.
+    #[must_use]
+    pub fn distance(&self, signature: &Signature) -> usize {
+        let mut template = self.template.iter().copied().peekable();
+        let mut shared = 0;
+        for hash in signature.set() {
+            while template.next_if(|next| *next < hash).is_some() {}
+            shared += usize::from(template.next_if_eq(&hash).is_some());
+        }
+        signature.set().len() + self.template.len() - 2 * shared
+    }
+
+    /// Replaces `out` by the first `most` differences of a set from the template, in the order of the family. Returns
+    /// the numbers of rare and of ranked differences among all.
+    pub fn first_differences(
+        &self,
+        signature: &Signature,
+        most: usize,
+        out: &mut Vec<Difference>,
+    ) -> (usize, usize) {
+        self.collect_differences(signature, out);
+        let rare = out.iter().filter(|difference| *difference >> HASH_BITS == 0).count();
+        let ranked = out.len() - rare;
+        if most < out.len() {
+            out.select_nth_unstable(most);
+            out.truncate(most);
+        }
+        out.sort_unstable();
+        (rare, ranked)
+    }
+
     /// Replaces `out` by the differences of a set from the template, in the order of the family.
     pub fn differences(&self, signature: &Signature, out: &mut Vec<Difference>) {
+        self.collect_differences(signature, out);
+        out.sort_unstable();
+    }
+
+    /// Replaces `out` by the differences of a set from the template, in no order.
+    fn collect_differences(&self, signature: &Signature, out: &mut Vec<Difference>) {
         out.clear();
         let mut template = self.template.iter().copied().peekable();
         for hash in signature.set() {
@@ -170,7 +207,6 @@ impl FamilyOrder {
         for hash in &mut *out {
             *hash |= self.ranks.get(hash).map_or(0, |rank| *rank) << HASH_BITS;
         }
-        out.sort_unstable();
     }
 }
 
@@ -216,4 +252,38 @@ fn levels(sample: &[&Signature], template: &[u64], differences: &[(usize, u64)])
         }
     };
     (0..differences.len()).map(level).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Random;
+    use crate::signature::Builder;
+
+    proptest! {
+        #[test]
+        fn the_first_differences_and_their_number_are_those_of_all(seed in any::<u64>(), most in 0..80_usize) {
+            let mut random = Random::new(seed);
+            let template: Vec<u64> = (0..60).map(|_| random.below(1 << 40)).collect();
+            let mut page = || {
+                let mut words = template.clone();
+                for _ in 0..random.below(30) {
+                    words[random.index(60)] = random.below(50);
+                }
+                Builder::new().build(&words)
+            };
+            let pages: Vec<Signature> = (0..20).map(|_| page()).collect();
+            let order = FamilyOrder::learn(&pages[..10]);
+            let (mut all, mut first) = (Vec::new(), Vec::new());
+            for page in &pages {
+                order.differences(page, &mut all);
+                let numbers = order.first_differences(page, most, &mut first);
+                prop_assert_eq!(numbers, (rare(&all), all.len() - rare(&all)));
+                prop_assert_eq!(&first, &all[..all.len().min(most)]);
+                prop_assert_eq!(order.distance(page), all.len());
+            }
+        }
+    }
 }

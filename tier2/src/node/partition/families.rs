@@ -41,6 +41,9 @@ use crate::seed::{BandSeed, Seeded};
 /// The largest number of families in a partition.
 const FAMILIES_MAX: usize = 64;
 
+/// Number of contents of a sample that are compared with every template, to find the nearest.
+const FEW: usize = 4;
+
 /// The families of a partition.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Families {
@@ -72,6 +75,11 @@ impl Families {
         self.refined.is_empty()
     }
 
+    /// Whether there are as many families as a partition may have.
+    pub(crate) fn is_full(&self) -> bool {
+        self.orders.len() == FAMILIES_MAX
+    }
+
     /// Whether this band is refined.
     pub(crate) fn is_refined(&self, band: TableKey) -> bool {
         self.refined.contains_key(&band)
@@ -80,19 +88,20 @@ impl Families {
     /// Refines a band whose entries are like those of the sample, in the family whose template is nearest to them.
     /// Returns `false` if no template is near enough.
     pub(crate) fn refine(&mut self, band: TableKey, sample: &Sample) -> bool {
-        let most = differences_max(sample);
-        let differences = self.orders.iter().map(|order| differences(order, sample));
-        let nearest = differences.zip(0..).min().filter(|(differences, _)| *differences <= most);
-        if let Some((_, family)) = nearest {
+        let some: Vec<_> = sample.iter().step_by(sample.len().div_ceil(FEW).max(1)).cloned().collect();
+        let distances = self.orders.iter().map(|order| differences(order, &some));
+        let Some((_, family)) = distances.zip(0_u32..).min() else { return false };
+        let is_near = differences(&self.orders[family as usize], sample) <= differences_max(sample);
+        if is_near {
             self.refined.insert(band, family);
         }
-        nearest.is_some()
+        is_near
     }
 
     /// Refines a band whose entries are like those of the sample, in a new family. Its template is that of the
     /// `wider` sample if it is near enough. Does nothing if there are too many families.
     pub(crate) fn refine_in_new(&mut self, band: TableKey, sample: &Sample, wider: &Sample) {
-        if self.orders.len() == FAMILIES_MAX {
+        if self.is_full() {
             return;
         }
         let learn = |sample: &Sample| FamilyOrder::learn(sample.iter().map(|signature| &**signature));
@@ -207,10 +216,5 @@ fn differences_max(sample: &Sample) -> usize {
 
 /// Number of differences of all contents of a sample together.
 fn differences(order: &FamilyOrder, sample: &Sample) -> usize {
-    let mut scratch = Vec::new();
-    let of = |signature: &Arc<Signature>| {
-        order.differences(signature, &mut scratch);
-        scratch.len()
-    };
-    sample.iter().map(of).sum()
+    sample.iter().map(|signature| order.distance(signature)).sum()
 }

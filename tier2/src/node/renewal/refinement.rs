@@ -38,6 +38,9 @@ const ENTRIES_PER_LOCK: usize = 64;
 /// Number of entries from which the order of a family is learned.
 const SAMPLE: usize = 256;
 
+/// Number of entries that say whether a family is near enough to a bucket.
+const NEAREST_SAMPLE: usize = 32;
+
 /// Number of contents of a bucket whose other buckets are looked at, to learn a new family from the largest.
 const CONTENTS: usize = 16;
 
@@ -168,13 +171,14 @@ impl Refiner<'_> {
             if *is_of_family {
                 families.split(*key);
             } else if !families.is_refined(*key) {
-                let sample = self.sample(members)?;
-                if families.refine(*key, &sample) {
+                let few = self.sample(members, NEAREST_SAMPLE)?;
+                if families.refine(*key, &few) || families.is_full() {
                     continue;
                 }
-                let largest = self.largest_bucket(&sample);
+                let largest = self.largest_bucket(&few);
                 if largest.len() >= self.core.tables.crowding.learn_min {
-                    families.refine_in_new(*key, &sample, &self.sample(&largest)?);
+                    let (own, wider) = (self.sample(members, SAMPLE)?, self.sample(&largest, SAMPLE)?);
+                    families.refine_in_new(*key, &own, &wider);
                 }
             }
         }
@@ -193,13 +197,13 @@ impl Refiner<'_> {
         largest
     }
 
-    /// Reads the signatures of some of these entries.
-    fn sample(&self, members: &[u32]) -> Result<Vec<Arc<Signature>>, Vec<MissingSignature>> {
+    /// Reads the signatures of at most `most` of these entries.
+    fn sample(&self, members: &[u32], most: usize) -> Result<Vec<Arc<Signature>>, Vec<MissingSignature>> {
         let columns = &self.core.tables.partitions[self.partition.index()].columns;
         let mut hashes = 0;
         let sample: Vec<u32> = members
             .iter()
-            .step_by(members.len().div_ceil(SAMPLE).max(1))
+            .step_by(members.len().div_ceil(most).max(1))
             .copied()
             .take_while(|slot| {
                 hashes += columns.total(*slot) as usize;

@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use super::shape::{CountClass, MemberShape};
-use super::{Difference, END, FamilyOrder, differing_max, largest_partner, rare};
+use super::{Difference, END, FamilyOrder, differing_max, largest_partner};
 use crate::signature::Signature;
 use crate::{Tau, stable_hash64_seeded};
 
@@ -111,11 +111,9 @@ impl MemberDifferences {
         let size = signature.size();
         let differing_max = differing_max(tau, size, largest_partner(tau, size));
         let mut first = Vec::new();
-        order.differences(signature, &mut first);
-        let rare = rare(&first) as u32;
-        let ranked = first.len() as u32 - rare;
-        first.truncate((differing_max + DEPTH_MAX) as usize);
-        Self { first, rare, ranked, differing_max }
+        let most = (differing_max + DEPTH_MAX) as usize;
+        let (rare, ranked) = order.first_differences(signature, most, &mut first);
+        Self { first, rare: rare as u32, ranked: ranked as u32, differing_max }
     }
 
     /// How many differences the content has.
