@@ -236,10 +236,9 @@ impl ReferenceIndex {
         if self.policy.metric().is_some() && !lists.is_empty() {
             parity::append(signature, bitmap);
         }
-        let first = |(number, list): (usize, &PostingList)| {
-            Some(Reverse((self.postings.get(list.start)?.content, number)))
-        };
-        heads.extend(lists.iter().enumerate().filter_map(first));
+        let first =
+            |(number, list): (usize, &PostingList)| Reverse((self.postings[list.start].content, number));
+        heads.extend(lists.iter().enumerate().map(first));
         heads.extend(equal.map(|content| Reverse((content, EQUAL))));
         let mut last = None;
         while let Some(Reverse((content, number))) = heads.pop() {
@@ -275,29 +274,33 @@ impl ReferenceIndex {
         }
         let Some(tau) = self.policy.metric() else {
             self.policy.keys(signature, |key| {
-                let all = self.list(mixed(key));
-                lists.extend(self.by_class(all).map(|(_, list)| PostingList { position: 0, ..list }));
+                lists.extend(self.by_class(self.list(mixed(key)), 0).map(|(_, list)| list));
             });
             return;
         };
         let size = signature.size();
         for (hash, position) in self.order.first_hashes(signature, tau).iter() {
             // If the hash is the first that both have, they share at most the hashes from here on.
-            let admitted = self.by_class(self.list(mixed(hash)));
-            let admitted = admitted.filter(|(class, _)| class.may_have_partner(tau, size, size - position));
-            lists.extend(admitted.map(|(_, list)| PostingList { position, ..list }));
+            let by_class = self.by_class(self.list(mixed(hash)), position);
+            let admitted = by_class.filter(|(class, _)| class.may_have_partner(tau, size, size - position));
+            lists.extend(admitted.map(|(_, list)| list));
         }
     }
 
-    /// The parts of a list by the class of the contents' sizes. Each part is in the order of the contents.
-    fn by_class(&self, list: Range<usize>) -> impl Iterator<Item = (SizeClass, PostingList)> + '_ {
+    /// The parts of a list by the class of the contents' sizes, none of them empty. Each part is in the order of the
+    /// contents. `position` is that of the list's hash in the content in question.
+    fn by_class(
+        &self,
+        list: Range<usize>,
+        position: u32,
+    ) -> impl Iterator<Item = (SizeClass, PostingList)> + '_ {
         let class = |posting: &Posting| SizeClass::of(self.sizes[posting.content as usize]);
         let mut rest = list;
         std::iter::from_fn(move || {
             let first = class(self.postings[rest.clone()].first()?);
             let start = rest.start;
             rest.start += self.postings[rest.clone()].partition_point(|posting| class(posting) <= first);
-            Some((first, PostingList { start, end: rest.start, position: 0 }))
+            Some((first, PostingList { start, end: rest.start, position }))
         })
     }
 

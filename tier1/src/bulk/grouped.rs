@@ -190,7 +190,7 @@ pub struct BulkGroup {
 }
 
 impl BulkGroup {
-    /// Whether not all pages are protected records.
+    /// Whether the group has a page that is not a protected record.
     #[must_use]
     pub fn has_judged(&self) -> bool {
         self.protected < self.contents

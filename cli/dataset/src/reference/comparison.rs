@@ -39,7 +39,7 @@ pub struct ComparedRecords<'s> {
     pub tally: Tally,
 }
 
-/// What was found in one set.
+/// How many near-duplicates of the records were found in one set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FoundPairs {
     /// Number of records with a near-duplicate in the set.
@@ -200,10 +200,15 @@ impl ComparedRecords<'_> {
         self.finds_all
     }
 
+    /// The first near-duplicate of a record, with its set.
+    fn partner(&self, record: &ComparedRecord) -> Option<(&ReferenceSet, Partner)> {
+        record.partner.map(|partner| (&self.sets[partner.set], partner))
+    }
+
     /// A line for each usable record, in the order of the inputs.
     pub fn lines(&self) -> impl Iterator<Item = ComparedLine<'_>> {
         self.records.iter().map(|record| {
-            let partner = record.partner.map(|partner| (&self.sets[partner.set], partner));
+            let partner = self.partner(record);
             ComparedLine {
                 url: record.url.as_str(),
                 status: record.status,
@@ -233,7 +238,7 @@ impl ComparedRecords<'_> {
             taken.note((record.number, record.original), record.url.id());
         }
         let judged = self.records.iter().map(|record| {
-            let partner = record.partner.map(|partner| (&self.sets[partner.set], partner));
+            let partner = self.partner(record);
             let line = Line {
                 url: record.url.clone(),
                 status: record.status,

@@ -24,7 +24,7 @@ pub struct ReferenceInput {
 /// Where the inputs of a run are.
 #[derive(Debug)]
 pub struct PlacesOfInputs {
-    /// Directories of pages.
+    /// The inputs that are directories of pages.
     directories: Vec<PathBuf>,
     /// All files and directories, and names of objects in stores.
     paths: HashSet<PathBuf>,
@@ -90,11 +90,6 @@ impl ReferenceInput {
     /// Path as the user named it.
     pub fn path(&self) -> &Path {
         &self.inputs.inputs[0]
-    }
-
-    /// Whether the set is standard input.
-    pub fn is_standard(&self) -> bool {
-        sources::is_standard(self.path())
     }
 
     /// Refuses a set that is also an input, and outputs that are in the set, or would be when it is read again. A

@@ -72,12 +72,7 @@ impl Dedup {
         let outputs: Vec<(&'static str, PathBuf)> =
             files.chain(results.into_iter().flat_map(Results::paths)).collect();
         if !inputs.is_empty() {
-            let read_twice = inputs.iter().filter(|input| input.is_standard()).count() > 1;
-            let is_input = self.inputs.inputs.iter().any(|input| sources::is_standard(input));
-            if read_twice || (is_input && inputs.iter().any(ReferenceInput::is_standard)) {
-                let text = "standard input can be read once, as an input or as a reference; give - once";
-                return Err(Failure::Usage(text.to_owned()).into());
-            }
+            sources::require_standard_once(&[&self.inputs.inputs[..], &self.references.reference].concat())?;
             let places = PlacesOfInputs::of(&self.inputs)?;
             let directories: Vec<_> = results.into_iter().flat_map(Results::directories).collect();
             let outputs = Outputs { files: &outputs, directories: &directories };
