@@ -81,11 +81,11 @@ fn counts(sample: &[&Signature]) -> HashMap<u64, usize, foldhash::fast::RandomSt
     counts
 }
 
-/// The number of *rare* differences. The template lacks them, and few contents of the sample have them, mostly one
-/// or none. They come first.
+/// Whether a difference is *rare*: the template lacks it, and few contents of the sample have it, mostly one or none.
+/// Rare differences come first.
 #[must_use]
-pub fn rare(differences: &[Difference]) -> usize {
-    differences.partition_point(|difference| difference >> HASH_BITS == 0)
+pub fn is_rare(difference: Difference) -> bool {
+    difference >> HASH_BITS == 0
 }
 
 impl FamilyOrder {
@@ -175,7 +175,7 @@ impl FamilyOrder {
         out: &mut Vec<Difference>,
     ) -> (usize, usize) {
         self.collect_differences(signature, out);
-        let rare = out.iter().filter(|difference| *difference >> HASH_BITS == 0).count();
+        let rare = out.iter().filter(|difference| is_rare(**difference)).count();
         let ranked = out.len() - rare;
         if most < out.len() {
             out.select_nth_unstable(most);
@@ -280,7 +280,8 @@ mod tests {
             for page in &pages {
                 order.differences(page, &mut all);
                 let numbers = order.first_differences(page, most, &mut first);
-                prop_assert_eq!(numbers, (rare(&all), all.len() - rare(&all)));
+                let rare = all.partition_point(|difference| is_rare(*difference));
+                prop_assert_eq!(numbers, (rare, all.len() - rare));
                 prop_assert_eq!(&first, &all[..all.len().min(most)]);
                 prop_assert_eq!(order.distance(page), all.len());
             }

@@ -5,7 +5,7 @@
 //! in common, rounded up. The first one is among the first dx - c + 1 of x and among the first dz - c + 1 of
 //! z.
 //!
-//! - The first common difference is often *rare*, see [`rare`]. So each of the first k + 1 differences that is
+//! - The first common difference is often [*rare*](super::is_rare). So each of the first k + 1 differences that is
 //!   rare has a key: a hash of the family and the difference.
 //! - Without a common rare one, the rare differences of both leave less than k for the others, the *ranked*
 //!   differences. Most contents have so many rare ones that nothing is left, and they have no further keys. Of
